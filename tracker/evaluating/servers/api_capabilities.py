@@ -12,7 +12,8 @@ from tracker.evaluating.prompt_templates.rendered_prompt import Message
 from tracker.evaluating.responses import Sampling
 from tracker.evaluating.scoring.label_spellings import WORD_STARTS
 from tracker.evaluating.servers.protocol import get_echoed_logprobs, get_text, get_top_logprobs
-from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
+from tracker.evaluating.servers.request_errors import RequestRejectedError, RetriesExhaustedError
+from tracker.evaluating.servers.retrying_client import RetryingClient
 from tracker.name_lists import join_names
 
 Api = Literal["completions", "chat"]

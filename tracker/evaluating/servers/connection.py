@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+import ssl
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import requests
-from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+import httpx
 
 from tracker.evaluating.servers.address import Address, ApiKey
+from tracker.evaluating.servers.key_redaction import redact_logs
 
 ADDRESS_OF_OBJECT = re.compile(r"^<?[\w.]*\w+( object at 0x\w+>|\([^)]*\)): ")
+CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Environment variables of a file with certificates to trust; the first that is set counts."""
 Trouble = Literal["", "unreachable", "timeout", "cut"]
 
 
@@ -57,11 +58,10 @@ class Connection:
         self._address, self._key, self._timeout_s = address, key, timeout_s
         self._sockets: list[socket.socket] = []
         self._is_cut = False
-        self._session = requests.Session()
-        self._session.auth = _Bearer(key)
-        adapter = _adapter(self._keep)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
+        self._client = httpx.Client(
+            auth=_Bearer(key), timeout=timeout_s, follow_redirects=False, verify=_make_ssl_context()
+        )
+        redact_logs(key)
 
     def post(self, path: str, body: Mapping[str, Any]) -> HttpResponse:
         """Send one request, once. No exception is raised that could contain the key."""
@@ -80,92 +80,63 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection."""
-        self._session.close()
+        self._client.close()
 
     def _send(self, verb: str, path: str, body: Mapping[str, Any] | None) -> HttpResponse:
         if self._is_cut:
             return HttpResponse(trouble="cut", message="the connection was closed")
         trouble: Trouble = ""
         try:
-            response = self._session.request(
-                verb, self._address.base + path, json=body, timeout=self._timeout_s, allow_redirects=False
+            response = self._client.request(
+                verb, self._address.base + path, json=body, extensions={"trace": self._keep_socket}
             )
             text = response.content.decode("utf-8", errors="replace")  # a JSON body is always complete
             headers = {name.lower(): value for name, value in response.headers.items()}
             return HttpResponse(status=response.status_code, headers=headers, body=self._key.remove_key(text))
-        except requests.Timeout:
+        except httpx.TimeoutException:
             trouble, message = "timeout", f"no response within {self._timeout_s:g} s"
-        except requests.ConnectionError as error:
-            reason = _innermost(error)
-            trouble = "unreachable" if _never_connected(error) else "cut"
-            message = self._key.redact(reason)
-        except (requests.RequestException, LookupError, OSError) as error:
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            trouble, message = "unreachable", self._key.redact(_innermost(error))
+        except (httpx.HTTPError, httpx.InvalidURL, LookupError, ValueError, OSError) as error:
             trouble, message = "cut", self._key.redact(_innermost(error))
+        except BaseException as error:  # noqa: BLE001 - raised without the frames of the HTTP library, which hold the key
+            raise error.with_traceback(None) from None
         return HttpResponse(trouble=trouble, message=message)
 
-    def _keep(self, opened: socket.socket) -> None:
-        self._sockets[:] = [opened]
-        if self._is_cut:  # closed while it was opened
-            self.cut()
+    def _keep_socket(self, event: str, details: Mapping[str, Any]) -> None:
+        """Record the socket when it is opened, and again when it is encrypted."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets[:] = [details["return_value"].get_extra_info("socket")]
+            if self._is_cut:  # closed while it was opened
+                self.cut()
 
 
-class _Bearer(AuthBase):
-    """Sets the key. It is an object, because without one requests reads passwords from a .netrc file."""
+class _Bearer(httpx.Auth):
+    """Sets the key on each request; the client does not hold it."""
 
     def __init__(self, key: ApiKey) -> None:
         self._key = key
 
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
         request.headers.update(self._key.headers())
-        return request
+        yield request
 
 
-def _adapter(keep: Callable[[socket.socket], None]) -> HTTPAdapter:
-    """An adapter that records the socket it has opened."""
-
-    class Plain(HTTPConnection):
-        def connect(self) -> None:
-            super().connect()
-            keep(self.sock)
-
-    class Encrypted(HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            keep(self.sock)
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class EncryptedPool(HTTPSConnectionPool):
-        ConnectionCls = Encrypted
-
-    adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
-    adapter.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
-    return adapter
+def _make_ssl_context() -> ssl.SSLContext:
+    """Return the certificates to trust: those of the user, else those of certifi."""
+    chosen = next((os.environ[name] for name in CERTIFICATE_FILES if os.environ.get(name)), None)
+    if chosen is None:
+        return httpx.create_ssl_context()
+    is_folder = os.path.isdir(chosen)
+    return ssl.create_default_context(cafile=None if is_folder else chosen, capath=chosen if is_folder else None)
 
 
 def _innermost(error: BaseException) -> str:
     """Return the root cause of an error in one line without object addresses."""
-    while cause := getattr(error, "reason", None) or error.__cause__ or error.__context__:
-        if not isinstance(cause, BaseException):
-            break
+    while cause := error.__cause__ or error.__context__:
         error = cause
     message = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
     return ADDRESS_OF_OBJECT.sub("", message.splitlines()[0]).rstrip(".")
-
-
-def _never_connected(error: BaseException) -> bool:
-    from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
-
-    chain: BaseException | None = error
-    while isinstance(chain, BaseException):
-        reason = getattr(chain, "reason", None)
-        inner = [arg for arg in chain.args if isinstance(arg, BaseException)]
-        for cause in (chain, reason, *inner):
-            if isinstance(cause, NewConnectionError | NameResolutionError | SSLError):
-                return True
-        chain = reason if isinstance(reason, BaseException) else inner[0] if inner else None
-    return isinstance(error, requests.exceptions.SSLError)
 
 
 def format_redirect_target(location: str) -> str:

@@ -26,7 +26,8 @@ from tracker.evaluating.servers.protocol import (
     get_written,
     match_labels,
 )
-from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
+from tracker.evaluating.servers.request_errors import RequestRejectedError, RetriesExhaustedError
+from tracker.evaluating.servers.retrying_client import RetryingClient
 
 T = TypeVar("T")
 

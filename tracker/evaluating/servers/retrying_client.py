@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Never, TypeVar
+
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_exception_type, stop_after_attempt
 
 from tracker.errors import ServerError
 from tracker.evaluating.servers.address import Address, ApiKey
@@ -17,48 +19,20 @@ from tracker.evaluating.servers.connection import Connection, HttpResponse, form
 from tracker.evaluating.servers.protocol import MalformedError, Usage, get_usage, get_written, parse_error
 from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after
 from tracker.evaluating.servers.rejected_parameters import RequestParameters
+from tracker.evaluating.servers.request_errors import (
+    TOO_LONG,
+    AttemptFailedError,
+    HaltedError,
+    RequestRejectedError,
+    RetriesExhaustedError,
+)
 
 T = TypeVar("T")
 
 RETRYABLE_STATUSES = (408, 409, 425, 429)
 """Statuses that are retried, besides those from 500."""
 NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
-TOO_LONG = re.compile(
-    r"context.{0,20}(length|size|window)|too (long|large|many tokens)|maximum.{0,40}(token|length)", re.I
-)
 MAX_REASON_LENGTH = 300
-
-
-class RequestRejectedError(Exception):
-    """The server rejects this request permanently; it may accept others.
-
-    Attributes:
-        status: HTTP status.
-        message: the server's message, without the key.
-        is_too_long: whether the text exceeds the model's context.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        self.status, self.message = status, message
-        self.is_too_long = status == 413 or bool(TOO_LONG.search(message))
-        super().__init__(f"The server rejects the request: {message} (HTTP {status})")
-
-
-class RetriesExhaustedError(Exception):
-    """The server did not answer a request within the allowed attempts.
-
-    Attributes:
-        status: HTTP status of the last attempt; 0 without a response.
-    """
-
-    def __init__(self, status: int, message: str, n_tries: int) -> None:
-        self.status = status
-        times = "once" if n_tries == 1 else f"{n_tries} attempts"
-        super().__init__(f"The server did not answer after {times}. Last error: {message}")
-
-
-class HaltedError(Exception):
-    """The evaluation is being stopped; unfinished requests have no outcome."""
 
 
 class RetryingClient:
@@ -166,36 +140,60 @@ class RetryingClient:
         is_first: bool,
     ) -> tuple[T, Usage]:
         """Send a request until it is answered, rejected, or all attempts have failed."""
+        attempts = Retrying(
+            retry=retry_if_exception_type(AttemptFailedError),
+            stop=stop_after_attempt(self._back_off.tries),
+            wait=self._choose_wait,
+            sleep=partial(_sleep, stop),
+        )
+        options = {"n_letters": n_letters, "n_letters_back": n_letters_back, "stop": stop, "is_first": is_first}
+        try:
+            return attempts(self._try_once, connection, path, body, read, **options)
+        except RetryError as error:
+            last = error.last_attempt.exception()
+        assert isinstance(last, AttemptFailedError)
+        raise RetriesExhaustedError(last.status, str(last), self._back_off.tries)
+
+    def _try_once(
+        self,
+        connection: Connection,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Mapping[str, Any]], T],
+        *,
+        n_letters: int,
+        n_letters_back: int,
+        stop: threading.Event,
+        is_first: bool,
+    ) -> tuple[T, Usage]:
+        """Send a request once; raise `AttemptFailedError` if it can be sent again."""
         expected = (n_letters + n_letters_back) // 4 + 1
-        status, message = 0, ""
-        for n_failed in range(1, self._back_off.tries + 1):
-            response = self._post(connection, path, body, expected, stop)
-            if stop.is_set() and (response.trouble or response.status != 200):
-                raise HaltedError  # an answer that still arrived is paid for, and kept
-            status, wait = response.status, None
-            if response.trouble:
-                message = response.message
-                if is_first and response.trouble == "unreachable":
-                    self._raise_server_error(
-                        f"cannot be reached ({message}). Start it, or correct host and port in --api-base."
-                    )
-            elif status == 200:
-                understood, message = self._parse_response(response.body, read)
-                if understood is not None:
-                    result, parsed = understood
-                    written = get_written(parsed)
-                    received = 0 if body.get("echo") else len(written.text) + len(written.reasoning)
-                    usage = get_usage(parsed, sent=n_letters, received=received)
-                    self._count(usage, expected)
-                    return result, usage
-            else:
-                message = self._check_rejection(response)
-                wait = parse_retry_after(response.headers.get("retry-after"))
-            with self._lock:
-                self.faults[response.trouble or (f"HTTP {status}" if status != 200 else "malformed response")] += 1
-            if n_failed < self._back_off.tries:
-                self._back_off_for(n_failed, wait, stop)
-        raise RetriesExhaustedError(status, message, self._back_off.tries)
+        response = self._post(connection, path, body, expected, stop)
+        if stop.is_set() and (response.trouble or response.status != 200):
+            raise HaltedError  # an answer that still arrived is paid for, and kept
+        wait = None
+        if response.trouble:
+            message = response.message
+            if is_first and response.trouble == "unreachable":
+                self._raise_server_error(
+                    f"cannot be reached ({message}). Start it, or correct host and port in --api-base."
+                )
+        elif response.status == 200:
+            understood, message = self._parse_response(response.body, read)
+            if understood is not None:
+                result, parsed = understood
+                written = get_written(parsed)
+                received = 0 if body.get("echo") else len(written.text) + len(written.reasoning)
+                usage = get_usage(parsed, sent=n_letters, received=received)
+                self._count(usage, expected)
+                return result, usage
+        else:
+            message = self._check_rejection(response)
+            wait = parse_retry_after(response.headers.get("retry-after"))
+        kind = response.trouble or (f"HTTP {response.status}" if response.status != 200 else "malformed response")
+        with self._lock:
+            self.faults[kind] += 1
+        raise AttemptFailedError(response.status, message, wait)
 
     def _post(
         self, connection: Connection, path: str, body: Mapping[str, Any], n_tokens: int, stop: threading.Event
@@ -219,10 +217,16 @@ class RetryingClient:
             if stop.wait(remaining):
                 raise HaltedError
 
-    def _back_off_for(self, n_failed: int, requested_s: float | None, stop: threading.Event) -> None:
+    def _choose_wait(self, state: RetryCallState) -> float:
+        """Return the seconds until the next attempt: as the server requests, else with exponential back-off."""
+        n_failed = state.attempt_number
+        failure = state.outcome.exception() if state.outcome is not None else None
+        if n_failed >= self._back_off.tries:
+            return 0.0
         with self._lock:
             seconds = self._back_off.draw_seconds(n_failed, self._draws)
             jitter = 1.0 + 0.1 * self._draws.random()
+        requested_s = failure.requested_s if isinstance(failure, AttemptFailedError) else None
         if requested_s is not None:
             if requested_s > self._back_off.patience_s:
                 self._raise_server_error(
@@ -231,8 +235,7 @@ class RetryingClient:
                 )
             self._rate_limiter.pause(requested_s)
             seconds = max(seconds, requested_s * jitter) if requested_s else seconds
-        if stop.wait(seconds):
-            raise HaltedError
+        return seconds
 
     def _parse_response(
         self, body: str, read: Callable[[Mapping[str, Any]], T]
@@ -304,6 +307,12 @@ class RetryingClient:
             self.n_read += usage.n_read
             self.n_written += usage.n_written
             self.n_estimated += usage.is_estimated
+
+
+def _sleep(stop: threading.Event, seconds: float) -> None:
+    """Wait before the next attempt; ends at once when the evaluation is stopped."""
+    if stop.wait(seconds):
+        raise HaltedError
 
 
 def _parse_rejection(body: str) -> tuple[str, str]:

