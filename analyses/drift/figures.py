@@ -11,7 +11,11 @@ from tracker.figures.canvas import FAINT, INK, SERIES, add_explanation, create_f
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 MAX_LINES = len(SERIES)
 LABEL_ROOM = 0.045
@@ -48,19 +52,7 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
                 linestyle="-" if bold else (0, (4, 2)),
             )
         axes.plot(x, means[columns], "o", color=color, markersize=5, label=shorten([model])[0])
-        for place, column in enumerate(columns):
-            if any(place == used and abs(means[column] - mean) < room for used, mean in labelled):
-                continue  # the number would cover another one
-            labelled.append((place, float(means[column])))
-            axes.annotate(
-                f"{runs.runs[column].id}",
-                (x[place], means[column]),
-                textcoords="offset points",
-                xytext=(0, 7),
-                ha="center",
-                fontsize=6.5,
-                color=INK,
-            )
+        _label_runs(axes, runs, x, columns, means, room, labelled)
     low, high = np.nanmin(means), np.nanmax(means)
     axes.set_ylim(low - 0.15 * (high - low or 1), high + 0.2 * (high - low or 1))
     axes.set_axisbelow(True)
@@ -79,3 +71,37 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
     axes.legend(frameon=False, fontsize=8, ncols=2)
     style_axes(axes)
     return figure
+
+
+def _label_runs(
+    axes: Axes,
+    runs: RunHistory,
+    x: list[Any],
+    columns: Sequence[int],
+    means: NDArray[np.float64],
+    room: float,
+    labelled: list[tuple[int, float]],
+) -> None:
+    """Write the number of each run above its mean, and add its place to those in use.
+
+    Args:
+        axes, runs: where, and of which runs.
+        x: position of each run of a model.
+        columns: the columns of these runs.
+        means: of all columns.
+        room: least distance of two numbers at one place.
+        labelled: place and mean of each number so far; a number that would cover one of them is left out.
+    """
+    for place, column in enumerate(columns):
+        if any(place == used and abs(means[column] - mean) < room for used, mean in labelled):
+            continue
+        labelled.append((place, float(means[column])))
+        axes.annotate(
+            f"{runs.runs[column].id}",
+            (x[place], means[column]),
+            textcoords="offset points",
+            xytext=(0, 7),
+            ha="center",
+            fontsize=6.5,
+            color=INK,
+        )

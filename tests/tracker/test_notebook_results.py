@@ -120,7 +120,7 @@ class Markup(HTMLParser):
 
 
 @pytest.fixture
-def called(store: Store, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def used_methods(store: Store, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of the methods of the store that a test calls."""
     names: set[str] = set()
     plain = Store.__getattribute__
@@ -133,11 +133,11 @@ def called(store: Store, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
-def test_every_public_method_with_a_result_is_tested(store: Store, called: set[str]) -> None:
+def test_every_public_method_with_a_result_is_tested(store: Store, used_methods: set[str]) -> None:
     for make in RESULTS.values():
         make(store)
     public = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
-    assert public - called == set(NO_RESULT) - called
+    assert public - used_methods == set(NO_RESULT) - used_methods
     hints = {name: inspect.signature(getattr(Store, name)).return_annotation for name in NO_RESULT}
     assert hints == {
         "close": "None", "figure": "bytes", "report": "Path", "session": "Iterator[Session]",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
-    from tracker.queries.selection import Policy, TaskEffects
+    from tracker.queries.selection import Policy, Selection, TaskEffects
 
 __all__ = ["AnalysisResult", "Store", "open_store"]
 
@@ -298,13 +298,10 @@ class Store(StoreQueries):
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
 
-        choices = {name: value for name, value in selected.items() if value != ANALYSIS_DEFAULTS[name]}
-        if benchmark is None and choices:
-            raise SelectionError(f"{next(iter(choices))} selects data of a benchmark. Name the benchmark.")
         recorded = run_analysis(
             self.engine,
             load_declaration(analysis),
-            None if benchmark is None else make_selection(benchmark, choices),
+            _select_for_analysis(benchmark, selected),
             {name: _as_tuple(value) for name, value in parameters.items()},
             workers=workers,
             publish_to=publish_to,
@@ -388,6 +385,18 @@ class Store(StoreQueries):
         benchmark_report = build_report(self.engine, make_selection(benchmark, options), with_prompts=with_prompts)
         write_file(Path(path), benchmark_report.page, force=replace)
         return Path(path)
+
+
+def _select_for_analysis(benchmark: str | None, options: Mapping[str, Any]) -> Selection | None:
+    """Return the selection of an analysis from the options that differ from their defaults.
+
+    Raises:
+        SelectionError: an option selects data, and there is no benchmark.
+    """
+    choices = {name: value for name, value in options.items() if value != ANALYSIS_DEFAULTS[name]}
+    if benchmark is None and choices:
+        raise SelectionError(f"{next(iter(choices))} selects data of a benchmark. Name the benchmark.")
+    return None if benchmark is None else make_selection(benchmark, choices)
 
 
 def _as_tuple(value: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from tracker.copying.merging.store_merge import merge_store
 from tracker.database import current_version, ensure_current, transaction
@@ -114,21 +115,20 @@ def ingest_file(
     position = _IngestProgress(progress)
     parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)
     try:
-        if strict and parsed.differences:
-            problems = list(dict.fromkeys(difference.text for difference in parsed.differences))
-            raise BadInputError(path, problems, advice="Nothing was stored. Without --strict, its runs are unverified.")
+        if strict:
+            _check_reported(path, parsed)
         if current_version(engine) is None:  # a store gets its tables once there is something to store
             _check_benchmark(parsed, options)
             ensure_current(engine)
         with suppress(_RollBackDryRunError), transaction(engine, exclusive=True) as session:
-            if parsed.store is not None:
-                changes = merge_store(session, path, benchmark=options.benchmark, on_conflict=on_conflict)
-                changes = replace(changes, warnings=(*parsed.warnings, *changes.warnings))
-            else:
-                changes = store_file(
+            changes = (
+                store_file(
                     session, parsed, options, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
                     progress=position.store,
-                )  # fmt: skip
+                )
+                if parsed.store is None
+                else _merge(session, path, parsed, options, on_conflict)
+            )  # fmt: skip
             if copies := describe_near_copies(session, changes.runs_new):
                 changes = replace(changes, warnings=(*changes.warnings, *copies))
             if dry_run:
@@ -137,6 +137,25 @@ def ingest_file(
     finally:
         parsed.close()
     return IngestResult(path=path, format=parsed.format, changes=changes, dry_run=dry_run, reading=parsed.reading)
+
+
+def _check_reported(path: Path, parsed: ParsedFile) -> None:
+    """Reject a file whose reported scores differ from those computed from its rows.
+
+    Raises:
+        BadInputError: with both values of each.
+    """
+    if parsed.differences:
+        problems = list(dict.fromkeys(difference.text for difference in parsed.differences))
+        raise BadInputError(path, problems, advice="Nothing was stored. Without --strict, its runs are unverified.")
+
+
+def _merge(
+    session: Session, path: Path, parsed: ParsedFile, options: ReadOptions, on_conflict: OnConflict
+) -> StoreChanges:
+    """Merge another store, and return the changes with the warnings of its file."""
+    changes = merge_store(session, path, benchmark=options.benchmark, on_conflict=on_conflict)
+    return replace(changes, warnings=(*parsed.warnings, *changes.warnings))
 
 
 def _check_benchmark(parsed: ParsedFile, options: ReadOptions) -> None:

@@ -143,7 +143,7 @@ def test_commands_print_only_through_the_gate() -> None:
     direct = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if called in ("click.echo", "click.secho", "print", "sys.stdout.write", "sys.stderr.write"):
+            function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if function in ("click.echo", "click.secho", "print", "sys.stdout.write", "sys.stderr.write"):
                 direct.append(path.name)
     assert sorted(set(direct)) == ["demo.py", "terminal_text.py"]

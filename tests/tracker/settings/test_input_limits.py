@@ -46,7 +46,7 @@ def test_a_wrong_limit_is_an_error(text: str) -> None:
         parse_limits(text, "--limits")
 
 
-def refuse_ingest(path: Path) -> None:
+def reject_ingest(path: Path) -> None:
     engine = connect("sqlite:///store.db")
     try:
         ingest_file(engine, path, ReadOptions(benchmark="b"))
@@ -63,10 +63,10 @@ def refuse_ingest(path: Path) -> None:
         (InputLimits(bytes=10), "a.csv.gz", gzip.compress(b"x" * 11), read_bytes),
         (InputLimits(expansion=1), "a.csv.gz", gzip.compress(b"x" * 9_000_000), read_bytes),
         (InputLimits(value=10), "a.jsonl", b'{"a": "123456"}\n', lambda path: list(iterate_json_lines(path))),
-        (InputLimits(value=3), "a.csv", TABLE.encode() + b"m,long,1\n", refuse_ingest),
-        (InputLimits(name=3), "a.csv", TABLE.encode() + b"long,p,1\n", refuse_ingest),
-        (InputLimits(name=1), "a.csv", TABLE.encode() + b"m," + b"p" * 51 + b",1\n", refuse_ingest),
-        (InputLimits(columns=2), "a.csv", TABLE.encode() + b"m,p,1\n", refuse_ingest),
+        (InputLimits(value=3), "a.csv", TABLE.encode() + b"m,long,1\n", reject_ingest),
+        (InputLimits(name=3), "a.csv", TABLE.encode() + b"long,p,1\n", reject_ingest),
+        (InputLimits(name=1), "a.csv", TABLE.encode() + b"m," + b"p" * 51 + b",1\n", reject_ingest),
+        (InputLimits(columns=2), "a.csv", TABLE.encode() + b"m,p,1\n", reject_ingest),
         (InputLimits(nesting=3), "a.json", b"[[[[]]]]", read_json),
         (InputLimits(nesting=3), "a.jsonl", b'{"a": [[[]]]}\n', lambda path: list(iterate_json_lines(path))),
         (InputLimits(members=3), "a.yaml", b"[1, 2, 3]", lambda path: parse_yaml(path, path.read_bytes())),

@@ -75,7 +75,7 @@ class InspectArchive:
                 except (_DamagedError, struct.error, OverflowError) as error:
                     reason = str(error)
                 members = {member.name: member for member in _whole_members(file) if is_wanted(member.name)}
-        except _ExcessError as error:
+        except _TooManyMembersError as error:
             raise BadInputError(path, str(error)) from None
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
@@ -122,7 +122,7 @@ class _DamagedError(Exception):
     pass
 
 
-class _ExcessError(Exception):
+class _TooManyMembersError(Exception):
     pass
 
 
@@ -211,7 +211,7 @@ def _table(file: IO[bytes]) -> Iterator[Member]:
         n, length, offset = struct.unpack_from("<QQQ", record, 32)
         end = place
     if n > current_limits().members:
-        raise _ExcessError(explain_limit("members", f"has {n:,} members"))
+        raise _TooManyMembersError(explain_limit("members", f"has {n:,} members"))
     if length > end:
         raise _DamagedError("its central directory is damaged")
     shift = end - length - offset  # if other data precede the archive, offsets start at the archive
