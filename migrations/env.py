@@ -6,6 +6,8 @@ from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
 from tracker.database import VERSION_TABLE, create_unchecked_engine, known_versions, migrating
+from tracker.integrity.change_triggers import create_postgresql_triggers, drop_postgresql_triggers
+from tracker.integrity.stored_checksums import replace_checksums, replace_local_checksums
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.schema.search_index import restore_search_index
 from tracker.schema.views import VIEWS
@@ -46,6 +48,8 @@ def run(connection):
     if not comparing:
         for view in VIEWS:
             connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view}")
+        if connection.dialect.name == "postgresql":
+            drop_postgresql_triggers(connection)
     context.configure(
         connection=connection,
         target_metadata=tracker.schema.metadata,
@@ -56,12 +60,20 @@ def run(connection):
         process_revision_directives=number,
         render_item=render,
     )
+    before = context.get_context().get_current_heads()
     with context.begin_transaction():
         context.run_migrations()
-    if not comparing and context.get_context().get_current_heads() == (known_versions()[-1],):
+    after = context.get_context().get_current_heads()
+    if not comparing and after == (known_versions()[-1],):
         for statement in VIEWS.values():
             connection.exec_driver_sql(statement.replace("%", "%%"))
         restore_search_index(connection)
+        if connection.dialect.name == "postgresql":
+            create_postgresql_triggers(connection)
+        if after != before:
+            replace_checksums(connection)
+        else:
+            replace_local_checksums(connection)
 
 
 open_connection = context.config.attributes.get("connection")

@@ -23,7 +23,9 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.util import LRUCache
 
 from tracker.cli import GC_THRESHOLD
-from tracker.database import connect, create_unchecked_engine, upgrade
+from tracker.database import connect, create_unchecked_engine, current_version, known_versions, upgrade
+from tracker.errors import DatabaseError
+from tracker.integrity.verification import find_content_faults, snapshot
 from tracker.recording.artifacts import render_figure
 
 if TYPE_CHECKING:
@@ -116,6 +118,36 @@ def _keep_files_in_memory() -> None:
         tempfile.tempdir = None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run compare the content of every store of every test with its checksums."""
+    parser.addoption("--verify-stores", action="store_true", help="check the checksums of each store when a test ends")
+
+
+def _assert_sound(url: str) -> None:
+    """Check the content of a store, unless it is of another version or the test has damaged its file."""
+    engine = create_unchecked_engine(url)
+    try:
+        if current_version(engine) == known_versions()[-1]:
+            with snapshot(engine) as connection:
+                assert [str(fault) for fault in find_content_faults(connection)] == [], url
+    except DatabaseError:
+        pass
+    finally:
+        engine.dispose()
+
+
+@pytest.fixture(autouse=True)
+def _verified_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """With ``--verify-stores``, no test leaves a SQLite store whose content differs from its checksums.
+
+    Tests that change stores behind the back of the program are marked ``tampers``.
+    """
+    yield
+    if request.config.getoption("--verify-stores") and "tampers" not in request.keywords:
+        for path in tmp_path.rglob("*.db"):
+            _assert_sound(f"sqlite:///{path}")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of the server that all workers of this run share; workers inherit the environment."""
     gc.set_threshold(GC_THRESHOLD)  # tests make millions of objects that live on: syntax trees, fixtures, modules
@@ -187,13 +219,16 @@ def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: sa.URL, postgres_template: str) -> Iterator[str]:
+def postgres_url(request: pytest.FixtureRequest, postgres_server: sa.URL, postgres_template: str) -> Iterator[str]:
     """URL of an empty PostgreSQL store of this test's own."""
     name = f"suffrage_{uuid.uuid4().hex[:12]}"
     administrator = _administrator(postgres_server)
     with administrator.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
-    yield postgres_server.set(database=name).render_as_string(hide_password=False)
+    url = postgres_server.set(database=name).render_as_string(hide_password=False)
+    yield url
+    if request.config.getoption("--verify-stores") and "tampers" not in request.keywords:
+        _assert_sound(url)
     with administrator.connect() as connection:
         connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
 

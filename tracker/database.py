@@ -19,6 +19,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
 from tracker.errors import DatabaseError
+from tracker.integrity.recorder import OPTION, prepare_recording, record_changes, stop_recording
 from tracker.sqlite_connections import TrackedConnection
 from tracker.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url
 from tracker.suggestions import find_similar, format_guess
@@ -77,7 +78,9 @@ def _close_connections() -> None:
 def _create_engine(url: str | None) -> sa.Engine:
     address = sa.make_url(database_url(url))
     if address.get_backend_name() != "sqlite":
-        return sa.create_engine(address)
+        engine = sa.create_engine(address)
+        record_changes(engine)
+        return engine
     path = Path(str(address.database))
     if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return create_file_reader(path)
@@ -85,6 +88,7 @@ def _create_engine(url: str | None) -> sa.Engine:
     engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS, "factory": factory})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    record_changes(engine)
     return engine
 
 
@@ -135,7 +139,7 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
         DatabaseError: the disk is full, the server is unreachable, another program locked the store for too long, or
             the role lacks a privilege.
     """
-    bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED")
+    bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED", **{OPTION: write})
     try:
         with Session(bound, expire_on_commit=False) as session, session.begin():
             if exclusive and engine.dialect.name == "postgresql":
@@ -389,6 +393,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection:
             if sqlite:  # otherwise a copied table takes its children along
                 _raw(connection).execute("PRAGMA foreign_keys=OFF")
+                stop_recording(connection)
             try:
                 with connection.begin():
                     if not sqlite:
@@ -440,6 +445,8 @@ def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
             if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal" and _is_store_or_empty(raw):
                 raw.execute("PRAGMA journal_mode=WAL")
             break
+        except UnicodeDecodeError as error:
+            raise sqlite3.DatabaseError("the database file is malformed: a name in it is no text") from error
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
@@ -464,4 +471,5 @@ def _is_store_or_empty(raw: sqlite3.Connection) -> bool:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
+    prepare_recording(connection)
     connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")

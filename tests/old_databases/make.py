@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0013_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0014_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """

@@ -7,13 +7,13 @@ import sqlalchemy as sa
 from tracker import schema
 from tracker.database import connect, transaction
 
-IMPORTS = ("database", "undo_record")
+IMPORTS = ("checksum", "database", "undo_record")
 OF_IMPORTS = ("created", "path", "ingested")
 Contents = dict[str, list[str]]
 
 
 def contents(url: str) -> Contents:
-    """The rows of all tables."""
+    """The rows of all tables but the checksums, which depend on keys and times."""
     engine = connect(url, create=False)
     with transaction(engine, write=False) as session:
         rows = {

@@ -110,6 +110,7 @@ class TestMigrations:
         assert {p.stem[:4] for p in OLD_DATABASES} >= set(known_versions())
 
 
+@pytest.mark.tampers
 class TestKeys:
     """On SQLite, a table copied by a migration loses AUTOINCREMENT and its last key unless the migration keeps them."""
 

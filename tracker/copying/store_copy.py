@@ -17,10 +17,14 @@ from tracker.copying.engines import fill_table, has_key_counter, read_last_key, 
 from tracker.copying.values import Checksum, Row
 from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
+from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
 
 Progress = Callable[[int, int], None]
+
+_MADE_BY_MIGRATIONS = ("checksum", "database")
+"""Tables with rows in an empty store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +97,24 @@ def copy_store(
             check_empty(copy, target, "Copy into a new store.")
         n_rows = sum(origin.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in tables)
         counter = _RowCounter(2 * n_rows, progress)
-        copy.execute(sa.delete(metadata.tables["database"]))
+        for name in _MADE_BY_MIGRATIONS:
+            copy.execute(sa.delete(metadata.tables[name]))
         written: dict[str, Checksum] = {}
         for table in tables:
             written[table.name] = Checksum(table)
             rows = read_rows(origin, table)
             if new_identity and table.name == "database":
                 rows = _replace_identity(rows)
+            if table.name == "checksum":
+                rows = _omit_local_checksums(rows)
             with naming_table(table, target):
                 fill_table(copy, table, counter.count(rows, written[table.name]))
             if has_key_counter(table):
                 set_last_key(copy, table, read_last_key(origin, table))
         copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
+        replace_local_checksums(copy)
+        if new_identity:
+            replace_checksums(copy, ("database", "publication"))
         if target.dialect.name == "postgresql" and (wrong := find_stray_rows(Session(bind=copy))):
             raise DatabaseError(
                 f"The store {format_url(source.url)} is damaged: {wrong[0]}. Nothing was copied. See: suffrage doctor"
@@ -163,13 +173,21 @@ def check_empty(copy: sa.Connection, target: sa.Engine, advice: str) -> None:
         DatabaseError: it has; with the advice.
     """
     for table in metadata.sorted_tables:
-        if table.name != "database" and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
+        if (
+            table.name not in _MADE_BY_MIGRATIONS
+            and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first()
+        ):
             raise DatabaseError(f"{format_url(target.url)} is not empty: there are rows in {table.name}. {advice}")
 
 
 def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
     for rows in batches:
         yield [(str(uuid.uuid4()), *rest) for _, *rest in rows]
+
+
+def _omit_local_checksums(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
+    for rows in batches:
+        yield [row for row in rows if row[0] not in LOCAL_SCOPES]
 
 
 @contextmanager

@@ -5,11 +5,13 @@ from __future__ import annotations
 import platform
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from tracker.database import (
     current_version,
@@ -21,6 +23,7 @@ from tracker.database import (
 )
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.verification import find_content_faults, snapshot
 from tracker.name_lists import join_names
 from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
@@ -62,31 +65,51 @@ def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
 
 def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
     """Return the problems of a store of this version, by subject; empty if it is sound."""
-    for difference in schema_differences(engine):
-        yield "schema", difference
-    with transaction(engine, write=False) as session:
-        for fault in find_search_faults(session.connection()):
-            yield "search", fault
-        for row in find_stray_rows(session):
-            yield "references", row
-        for run in verify_checksums(session):
-            yield (
-                f"run {run}",
-                "its scores differ from those stored at ingestion. Ingest its file again with --on-conflict update. "
-                "A run evaluated here must be deleted and evaluated again",
-            )
+    try:
+        for difference in schema_differences(engine):
+            yield "schema", difference
+    except (DBAPIError, UnicodeDecodeError) as error:
+        yield "schema", f"the tables cannot be read: {_message(error)}"
+        return
+    checks: tuple[tuple[str, Callable[[Session], Iterable[object]]], ...] = (
+        ("search", lambda session: find_search_faults(session.connection())),
+        ("references", find_stray_rows),
+        ("content", lambda session: find_content_faults(session.connection())),
+        ("scores", _find_changed_scores),
+    )
+    for about, find in checks:
+        try:
+            with snapshot(engine) as connection, Session(bind=connection) as session:
+                for fault in find(session):
+                    yield about, str(fault)
+        except (DBAPIError, UnicodeDecodeError) as error:
+            yield about, f"the store cannot be read: {_message(error)}"
+
+
+def _find_changed_scores(session: Session) -> Iterator[str]:
+    for run in verify_checksums(session):
+        yield (
+            f"run {run}: its scores differ from those stored at ingestion. Ingest its file again with --on-conflict "
+            "update. A run evaluated here must be deleted and evaluated again"
+        )
+
+
+def _message(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
-    faults_by_check: dict[str, list[str]] = {"schema": [], "search": [], "references": [], "scores": []}
+    faults_by_check: dict[str, list[str]] = {"schema": [], "search": [], "references": [], "content": [], "scores": []}
     for about, sentence in find_faults(engine):
-        faults_by_check[about if about in faults_by_check else "scores"].append(
-            sentence if about in faults_by_check else about
-        )
+        faults_by_check[about].append(sentence.partition(":")[0] if about == "scores" else sentence)
     descriptions = {
         "schema": ("the tables match this version of the program", "Restore a backup, or export and ingest again."),
         "search": ("the search index holds every prompt", "Create it anew: suffrage db upgrade"),
         "references": ("every row refers to an existing row", "Restore a backup; see docs/how-to/postgresql.md."),
+        "content": (
+            "every row is as it was stored, by checksum",
+            "It was changed outside of Suffrage. See what can be restored: suffrage db check --repair",
+        ),
         "scores": (
             "every run has its original scores, by number and checksum",
             "Their scores were changed outside of Suffrage. Ingest their files again: suffrage ingest --on-conflict "

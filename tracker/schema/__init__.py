@@ -1,6 +1,7 @@
 """The tables, in the order data flows: catalogue, measurements, findings; and the views on them."""
 
 from tracker.schema.catalogue import Benchmark, Database, Metric, Model, ModelAlias, Prompt, PromptAlias, Task
+from tracker.schema.checksums import Checksum
 from tracker.schema.findings import (
     FilterDecision,
     FilterReason,
@@ -30,6 +31,7 @@ from tracker.schema.table import metadata
 __all__ = [
     "Answer",
     "Benchmark",
+    "Checksum",
     "Database",
     "Embedding",
     "Encoder",

@@ -50,8 +50,8 @@ class TestSound:
         code, checks = examined(sound, "--tracking-uri", tracking_uri)
         assert (code, {verdict for verdict, _, _ in checks.values()}) == (0, {"ok"}), checks
         assert list(checks) == [
-            "program", "store", "schema", "search", "references", "scores", "runs", "models", "prompts", "metrics",
-            "findings", "room", "MLflow", "published",
+            "program", "store", "schema", "search", "references", "content", "scores", "runs", "models", "prompts",
+            "metrics", "findings", "room", "MLflow", "published",
         ]  # fmt: skip
         assert checks["prompts"][1] == "40, 40 of them without text"
         assert checks["runs"][1] == "5 complete"
@@ -63,7 +63,7 @@ class TestSound:
         assert [line.split()[:2] for line in text.stdout.splitlines() if line[0] != " "][:3] == [
             ["ok", "program"], ["ok", "store"], ["ok", "schema"],
         ]  # fmt: skip
-        assert text.stderr == "12 checks: no problems, no warnings.\n"
+        assert text.stderr == "13 checks: no problems, no warnings.\n"
 
 
 @pytest.mark.usefixtures("toys")

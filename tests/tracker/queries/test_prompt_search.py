@@ -190,6 +190,7 @@ class TestLaws:
 
 
 class TestErrors:
+    @pytest.mark.tampers
     @pytest.mark.parametrize("damage", ["table", "trigger"])
     def test_a_faulty_index_is_reported_and_made_anew(self, store: sa.Engine, damage: str) -> None:
         on_prompt = "" if store.dialect.name == "sqlite" else " ON prompt"
@@ -197,7 +198,8 @@ class TestErrors:
             add_prompts(session, ["What is heat?"])
             drop = "DROP TABLE prompt_search" if damage == "table" else f"DROP TRIGGER prompt_reindexed{on_prompt}"
             session.execute(sa.text(drop))
-        assert [about for about, _ in find_faults(store)] == ["search"]
+        on_sqlite = store.dialect.name == "sqlite"  # where the definitions of tables and triggers have a checksum
+        assert [about for about, _ in find_faults(store)] == ["search", *(["content"] if on_sqlite else [])]
         if damage == "table":
             page = TestClient(create_application(store, Access(hosts=("testserver",)))).get("/search?q=heat")
             assert (page.status_code, "Run: suffrage db upgrade" in page.text) == (503, True)

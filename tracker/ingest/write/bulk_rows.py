@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from tracker.binary_copy import copy_scores, pack_scores
 from tracker.ingest.write.score_columns import ScoreColumn, pack, unpack
+from tracker.integrity.recorder import recorded_rows
 from tracker.schema import Answer, Score
 
 ROWS_PER_STATEMENT = 200
@@ -76,7 +77,7 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
         return
     described: sa.Table = table.__table__
     names = [column.name for column in described.columns]
-    with driver_cursor(session) as cursor:
+    with recorded_rows(session.connection(), described, rows), driver_cursor(session) as cursor:
         if session.connection().dialect.name == "sqlite":
             whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
             for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):

@@ -1,0 +1,79 @@
+"""Every column of every table counts in a checksum, and equal values count equally."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracker.integrity.change_triggers import sqlite_triggers
+from tracker.integrity.row_hashes import canonical_json, column_kinds, concatenate, hash_rows
+from tracker.integrity.scopes import EXCLUDED, covered_tables, scope_column
+from tracker.schema import metadata
+
+VALUES = {
+    "flag": (0, 1), "integer": (3, 4), "number": (0.5, 0.25), "json": ('{"a": 1}', '{"a": 2}'), "text": ("a", "b"),
+    "time": ("2026-01-02 03:04:05.000006", "2026-01-02 03:04:05.000007"), "date": ("2026-01-02", "2026-01-03"),
+    "bytes": (b"a", b"b"),
+}  # fmt: skip
+PROMPT = metadata.tables["prompt"]
+
+
+def row_hash(table: sa.Table, row: list[object]) -> tuple[int, ...]:
+    return tuple(hash_rows(table, [row])[1][0].tolist())
+
+
+def test_every_table_is_covered_or_excluded_for_a_reason() -> None:
+    assert {table.name for table in covered_tables()} | set(EXCLUDED) == set(metadata.tables)
+    assert all(EXCLUDED.values())
+    for table in covered_tables():
+        name = scope_column(table)
+        assert name is None or isinstance(table.c[name].type, sa.Integer), table.name
+        assert {f"record_{table.name}_{event}" for event in ("insert", "update", "delete")} <= set(sqlite_triggers())
+
+
+@pytest.mark.parametrize("table", covered_tables(), ids=lambda table: table.name)
+def test_every_column_is_covered(table: sa.Table) -> None:
+    row: list[object] = [VALUES[kind][0] for kind in column_kinds(table)]
+    hashes = {row_hash(table, row)}
+    for place, kind in enumerate(column_kinds(table)):
+        for value in (VALUES[kind][1], None):
+            hashes.add(row_hash(table, [*row[:place], value, *row[place + 1 :]]))
+    hashes.add(row_hash(table, [*row, 1]))
+    assert len(hashes) == 2 + 2 * len(table.columns)
+
+
+class TestLaws:
+    @given(st.lists(st.tuples(st.integers(1, 5), st.text(max_size=5)), max_size=12), st.randoms())
+    def test_checksums_do_not_depend_on_the_order_or_the_batches(
+        self, values: list[tuple[int, str]], draw: object
+    ) -> None:
+        rows = [[key, 1, None, 0, text, None, None, None, None] for key, text in values]
+        together = concatenate([hash_rows(PROMPT, rows)] if rows else [])
+        single = concatenate([hash_rows(PROMPT, [row]) for row in reversed(rows)])
+        assert np.array_equal(together[0], single[0])
+        assert np.array_equal(together[1], single[1])
+
+    @given(
+        st.recursive(
+            st.none() | st.integers() | st.text(), lambda part: st.lists(part) | st.dictionaries(st.text(), part)
+        )
+    )
+    def test_json_counts_by_its_value(self, value: object) -> None:
+        assert canonical_json(json.dumps(value)) == canonical_json(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+@pytest.mark.parametrize(("first", "second"), [("1.0", "1"), ("1e2", "100"), ("1e22", "10000000000000000000000")])
+def test_numbers_that_postgresql_converts_are_equal(first: str, second: str) -> None:
+    assert canonical_json(first) == canonical_json(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("1", "true"), ("0.1", "0.2"), ("12345678901234567890", "12345678901234567891")]
+)
+def test_different_values_of_json_differ(first: str, second: str) -> None:
+    assert canonical_json(first) != canonical_json(second)

@@ -1,0 +1,1 @@
+"""Checksums over the content of a store: recorded with every change, compared on request."""

@@ -1,0 +1,200 @@
+"""The checksums of a store, in the table ``checksum``: read, changed and computed anew.
+
+A checksum is the sum of the hashes of the rows of a scope, so that it does not depend on their order, and changes are
+added without reading the other rows. A scope without rows has no checksum.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+import xxhash
+from numpy.typing import NDArray
+
+from tracker.integrity.row_hashes import Row, Words, concatenate, hash_rows, read_plain_rows
+from tracker.integrity.scopes import covered_tables, dependent_tables
+from tracker.schema import metadata
+
+CHECKSUM = metadata.tables["checksum"]
+LAYOUT, COUNTERS = "sqlite_master", "sqlite_sequence"
+LOCAL_SCOPES = (LAYOUT, COUNTERS)
+"""Scopes of SQLite files only: the definitions of tables, indexes, triggers and views; the last issued keys."""
+
+KEYS_PER_STATEMENT = 500
+
+Sums = tuple[NDArray[np.int64], Words]
+"""``(n,)`` ascending keys, and the ``(n, 2)`` checksums of their scopes."""
+
+
+class ScopeChanges:
+    """The sum of all changes of a transaction, by scope."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[Sums]] = defaultdict(list)
+        self._removed: dict[str, set[int]] = defaultdict(set)
+        self._added: dict[str, set[int]] = defaultdict(set)
+
+    def __bool__(self) -> bool:
+        return bool(self._sums)
+
+    def add_rows(self, table: sa.Table, rows: Sequence[Row], *, removed: bool) -> None:
+        """Add rows that the transaction added or removed, in the plain form."""
+        if not rows:
+            return
+        keys, words = hash_rows(table, rows)
+        parts = self._sums[table.name]
+        parts.append(concatenate([(keys, np.uint64(0) - words if removed else words)]))
+        if len(parts) > 20:
+            self._sums[table.name] = [concatenate(parts)]
+        if table.name in dependent_tables(table.name):
+            (self._removed if removed else self._added)[table.name].update(keys.tolist())
+
+    def write(self, connection: sa.Connection) -> None:
+        """Add the changes to the stored checksums, and remove those of scopes whose parent row is gone."""
+        gone = {
+            child: ended
+            for parent, removed in self._removed.items()
+            if (ended := removed - self._added[parent])
+            for child in dependent_tables(parent)
+        }
+        for table in sorted({*self._sums, *gone}):
+            if table in gone:
+                _delete(connection, table, sorted(gone[table]))
+            keys, words = concatenate(self._sums.get(table, ()))
+            if table in gone:
+                remain = ~np.isin(keys, np.fromiter(gone[table], dtype=np.int64))
+                keys, words = keys[remain], words[remain]
+            add_to_checksums(connection, table, (keys, words))
+        if connection.dialect.name == "sqlite" and any(self._added[name] for name in ("run", "finding")):
+            _replace(connection, COUNTERS, compute_local_checksums(connection)[COUNTERS])
+
+
+def read_checksums(connection: sa.Connection, table: str) -> Sums:
+    """Return the stored checksums of a table's scopes."""
+    cursor = _cursor(connection)
+    cursor.execute(f"SELECT key, high, low FROM checksum WHERE table_name = {_mark(connection)}", (table,))
+    return _as_sums(cursor.fetchall())
+
+
+def compute_checksums(connection: sa.Connection, table: sa.Table, keys: Sequence[int] | None = None) -> Sums:
+    """Return the checksums of a table's rows as they are now; ``keys`` limits them to some scopes."""
+    sums: list[Sums] = []
+    for rows in read_plain_rows(connection, table, keys):
+        sums.append(concatenate([hash_rows(table, rows)]))
+        if len(sums) > 100:
+            sums = [concatenate(sums)]
+    return concatenate(sums)
+
+
+def compute_local_checksums(connection: sa.Connection) -> dict[str, Sums]:
+    """Return the checksums of what only a SQLite file has; empty on PostgreSQL."""
+    if connection.dialect.name != "sqlite":
+        return {}
+    names = ", ".join(f"'{name}'" for name in metadata.tables)
+    statements = {
+        LAYOUT: "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE name NOT LIKE 'sqlite_%' AND "
+        f"(tbl_name IN ({names}) OR type = 'view' OR name LIKE 'prompt_search%')",
+        COUNTERS: f"SELECT name, seq FROM main.sqlite_sequence WHERE name IN ({names})",
+    }
+    sums = {}
+    for scope, statement in statements.items():
+        rows = sorted(repr(tuple(row)) for row in _cursor(connection).execute(statement))
+        digest = xxhash.xxh3_128_digest("\n".join(rows).encode("utf-8", "surrogatepass"))
+        words = np.frombuffer(digest, dtype="<u8").reshape(1, 2)
+        sums[scope] = (np.zeros(1, dtype=np.int64), words)
+    return sums
+
+
+def replace_checksums(connection: sa.Connection, tables: Iterable[str] | None = None) -> None:
+    """Compute and store all checksums of some tables anew; None means all tables, and what only SQLite has."""
+    if tables is None:
+        connection.execute(sa.delete(CHECKSUM))
+        tables = [table.name for table in covered_tables()]
+        for scope, sums in compute_local_checksums(connection).items():
+            _replace(connection, scope, sums)
+    for name in tables:
+        _replace(connection, name, compute_checksums(connection, metadata.tables[name]))
+
+
+def replace_local_checksums(connection: sa.Connection) -> None:
+    """Store the checksums of what only a SQLite file has, and none on PostgreSQL."""
+    connection.execute(sa.delete(CHECKSUM).where(CHECKSUM.c.table_name.in_(LOCAL_SCOPES)))
+    for scope, sums in compute_local_checksums(connection).items():
+        _replace(connection, scope, sums)
+
+
+def add_to_checksums(connection: sa.Connection, table: str, changes: Sums) -> None:
+    """Add changes to stored checksums; those that become zero are removed."""
+    keys, words = changes
+    changed = words.any(axis=1)
+    keys, words = keys[changed], words[changed]
+    if not len(keys):
+        return
+    if connection.dialect.name == "postgresql":
+        _insert(connection, table, (keys, np.zeros_like(words)), "ON CONFLICT DO NOTHING")
+    stored_keys, stored_words = _read_some(connection, table, keys)
+    total = words.copy()
+    total[np.searchsorted(keys, stored_keys)] += stored_words
+    remain = total.any(axis=1)
+    _delete(connection, table, keys[~remain].tolist())
+    update = "ON CONFLICT (table_name, key) DO UPDATE SET high = excluded.high, low = excluded.low"
+    _insert(connection, table, (keys[remain], total[remain]), update)
+
+
+def iterate_words(sums: Sums) -> Iterator[tuple[int, str]]:
+    """Yield keys with checksums of 32 hexadecimal digits."""
+    for key, (high, low) in zip(sums[0].tolist(), sums[1].tolist(), strict=True):
+        yield key, f"{high:016x}{low:016x}"
+
+
+def _replace(connection: sa.Connection, table: str, sums: Sums) -> None:
+    connection.execute(sa.delete(CHECKSUM).where(CHECKSUM.c.table_name == table))
+    _insert(connection, table, sums, "")
+
+
+def _read_some(connection: sa.Connection, table: str, keys: NDArray[np.int64]) -> Sums:
+    """Read the stored checksums of some scopes, ascending; on PostgreSQL others cannot change them until the end."""
+    lock = " ORDER BY key FOR UPDATE" if connection.dialect.name == "postgresql" else " ORDER BY key"
+    cursor, rows = _cursor(connection), []
+    for first in range(0, len(keys), KEYS_PER_STATEMENT):
+        part = ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT].tolist()))
+        where = f"table_name = {_mark(connection)} AND key IN ({part})"
+        cursor.execute(f"SELECT key, high, low FROM checksum WHERE {where}{lock}", (table,))
+        rows.extend(cursor.fetchall())
+    return _as_sums(rows)
+
+
+def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str) -> None:
+    keys, words = sums[0].tolist(), sums[1].view(np.int64).tolist()
+    cursor, mark = _cursor(connection), _mark(connection)
+    for first in range(0, len(keys), KEYS_PER_STATEMENT):
+        part = slice(first, first + KEYS_PER_STATEMENT)
+        values = chain.from_iterable((table, key, *pair) for key, pair in zip(keys[part], words[part], strict=True))
+        rows = ", ".join([f"({mark}, {mark}, {mark}, {mark})"] * len(keys[part]))
+        cursor.execute(f"INSERT INTO checksum (table_name, key, high, low) VALUES {rows} {on_conflict}", tuple(values))
+
+
+def _delete(connection: sa.Connection, table: str, keys: Sequence[int]) -> None:
+    cursor = _cursor(connection)
+    for first in range(0, len(keys), KEYS_PER_STATEMENT):
+        part = ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT]))
+        cursor.execute(f"DELETE FROM checksum WHERE table_name = {_mark(connection)} AND key IN ({part})", (table,))
+
+
+def _as_sums(rows: Sequence[Any]) -> Sums:
+    array = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 3)
+    array = array[np.argsort(array[:, 0], kind="stable")]
+    return array[:, 0].copy(), array[:, 1:].copy().view(np.uint64)
+
+
+def _cursor(connection: sa.Connection) -> Any:
+    return connection.connection.cursor()
+
+
+def _mark(connection: sa.Connection) -> str:
+    return "?" if connection.dialect.name == "sqlite" else "%s"

@@ -1,0 +1,136 @@
+"""Compare the content of a store with its checksums."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import sqlalchemy as sa
+
+from tracker.integrity.scopes import covered_tables, describe_scope
+from tracker.integrity.stored_checksums import (
+    COUNTERS,
+    LAYOUT,
+    LOCAL_SCOPES,
+    Sums,
+    compute_checksums,
+    compute_local_checksums,
+    iterate_words,
+    read_checksums,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentFault:
+    """Content that differs from its checksum.
+
+    Attributes:
+        table: the table.
+        key: of the scope: the row, or what the rows belong to; None if the whole table cannot be read.
+        reason: ``changed``, ``lost`` (no row is left), ``unknown`` (rows without a checksum), or the message of the
+            engine.
+    """
+
+    table: str
+    key: int | None
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        """Return what differs, such as ``prompt 17`` or ``answer of run 5``."""
+        return self.table if self.key is None else _LOCAL.get(self.table) or describe_scope(self.table, self.key)
+
+    def __str__(self) -> str:
+        sentence = _SENTENCES.get(self.reason)
+        return f"{self.subject} {sentence}" if sentence else f"{self.subject} cannot be read: {self.reason}"
+
+
+_SENTENCES = {
+    "changed": "differs from what was stored",
+    "lost": "is missing, although its checksum is there",
+    "unknown": "was not stored by Suffrage: it has no checksum",
+}
+_LOCAL = {LAYOUT: "the definitions of the tables", COUNTERS: "the counters of keys"}
+
+
+@contextmanager
+def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction for reading that sees one state of the store, whatever is written meanwhile."""
+    options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        yield connection
+
+
+def find_content_faults(connection: sa.Connection) -> Iterator[ContentFault]:
+    """Yield what differs from its checksum, table by table; nothing if the store is sound.
+
+    The scores of runs are compared by `tracker.ingest.write.checksums.verify_checksums`.
+
+    Args:
+        connection: a transaction that sees one state of the store.
+    """
+    for table in covered_tables():
+        try:
+            stored, present = read_checksums(connection, table.name), compute_checksums(connection, table)
+        except (sa.exc.DBAPIError, sqlite3.Error, ValueError, OverflowError) as error:
+            yield ContentFault(table=table.name, key=None, reason=str(getattr(error, "orig", None) or error))
+            continue
+        yield from _compare(table.name, stored, present)
+    try:
+        for scope, present in compute_local_checksums(connection).items():
+            yield from _compare(scope, read_checksums(connection, scope), present)
+        yield from _find_strays(connection)
+    except (sa.exc.DBAPIError, sqlite3.Error) as error:
+        yield ContentFault(table="checksum", key=None, reason=str(getattr(error, "orig", None) or error))
+
+
+def load_checksums(connection: sa.Connection, *, recompute: bool = False) -> Mapping[tuple[str, int], str]:
+    """Return the checksum of every scope of a store, 32 hexadecimal digits, by table and key.
+
+    Two stores with equal mappings have equal content, whatever their engines. The scores of a run are under
+    ``("score", run)``.
+
+    Args:
+        connection: a transaction that sees one state of the store.
+        recompute: compute them from the rows instead of reading those that are stored; scores are not read.
+    """
+    checksums = {}
+    for table in covered_tables():
+        sums = (compute_checksums if recompute else _read)(connection, table)
+        checksums.update({(table.name, key): words for key, words in iterate_words(sums)})
+    for run_id, words in connection.execute(sa.text("SELECT id, checksum FROM run WHERE n_scores > 0")):
+        checksums["score", run_id] = words
+    return checksums
+
+
+def _read(connection: sa.Connection, table: sa.Table) -> Sums:
+    return read_checksums(connection, table.name)
+
+
+def _compare(table: str, stored: Sums, present: Sums) -> Iterator[ContentFault]:
+    keys = np.union1d(stored[0], present[0])
+    expected, computed = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros((len(keys), 2), dtype=np.uint64)
+    expected[np.searchsorted(keys, stored[0])] = stored[1]
+    computed[np.searchsorted(keys, present[0])] = present[1]
+    for place in np.flatnonzero((expected != computed).any(axis=1)):
+        reason = (
+            "changed"
+            if expected[place].any() and computed[place].any()
+            else "lost"
+            if expected[place].any()
+            else "unknown"
+        )
+        yield ContentFault(table=table, key=int(keys[place]), reason=reason)
+
+
+def _find_strays(connection: sa.Connection) -> Iterator[ContentFault]:
+    """Yield checksums of tables that have none."""
+    known = {table.name for table in covered_tables()}
+    if connection.dialect.name == "sqlite":
+        known |= set(LOCAL_SCOPES)
+    for name, key in connection.execute(sa.text("SELECT table_name, key FROM checksum")):
+        if name not in known:
+            yield ContentFault(table=str(name), key=int(key), reason="lost")
