@@ -16,6 +16,7 @@ from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
 from tracker.database import create_unchecked_engine, current_version, ensure_current, explain, find_stray_rows
 from tracker.errors import BadInputError, DatabaseError, first_line
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.verification import find_content_faults
 
 Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 4_000
@@ -62,6 +63,7 @@ def check_backup(path: Path) -> None:
         try:
             with Session(engine) as session:
                 faults = find_stray_rows(session)
+                faults += [str(fault) for fault in find_content_faults(session.connection())]
                 faults += [f"the scores of run {run} do not match their checksum" for run in verify_checksums(session)]
         except UNREADABLE as error:
             faults = [first_line(error)]

@@ -15,8 +15,8 @@ from tracker.copying.values import Checksum
 from tracker.database import ensure_current
 from tracker.schema import metadata
 
-OF_A_PLACE = ("database", "publication", "evaluation_lease")
-"""Tables about a store in one place: its identity, what it published, and who is at work on it."""
+OF_A_PLACE = ("checksum", "database", "publication", "evaluation_lease")
+"""Tables about a store in one place: its checksums and identity, what it published, and who is at work on it."""
 SCOPES = ("run_id", "finding_id", "encoder_id")
 """Columns whose rows are compared together; rows of other tables are compared one by one."""
 

@@ -12,6 +12,7 @@ from tracker.copying.engines import fill_table, read_rows
 from tracker.copying.store_copy import naming_table, reading, writing
 from tracker.copying.values import Row
 from tracker.database import create_unchecked_engine, ensure_current, upgrade
+from tracker.integrity.stored_checksums import replace_checksums
 from tracker.schema import metadata
 
 MEASUREMENTS = (
@@ -118,6 +119,7 @@ def copy_part(
                 n_rows[name] = rows.n
                 if progress is not None:
                     progress(place + 1, len(MEASUREMENTS))
+            replace_checksums(copy)
             result = PartialCopyResult(
                 n_rows=n_rows,
                 n_findings=_count(origin, "finding", "1 = 1" if part.is_whole else _about(part)),

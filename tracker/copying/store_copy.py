@@ -25,6 +25,8 @@ Progress = Callable[[int, int], None]
 
 _MADE_BY_MIGRATIONS = ("checksum", "database")
 """Tables with rows in an empty store."""
+_COPIED = {"checksum": f"table_name NOT IN {LOCAL_SCOPES}"}
+"""The condition for the rows that are copied, of tables with others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +97,16 @@ def copy_store(
             _clear(copy)
         else:
             check_empty(copy, target, "Copy into a new store.")
-        n_rows = sum(origin.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in tables)
+        n_rows = sum(_count_rows(origin, table) for table in tables)
         counter = _RowCounter(2 * n_rows, progress)
         for name in _MADE_BY_MIGRATIONS:
             copy.execute(sa.delete(metadata.tables[name]))
         written: dict[str, Checksum] = {}
         for table in tables:
             written[table.name] = Checksum(table)
-            rows = read_rows(origin, table)
+            rows = read_rows(origin, table, _COPIED.get(table.name, "1 = 1"))
             if new_identity and table.name == "database":
                 rows = _replace_identity(rows)
-            if table.name == "checksum":
-                rows = _omit_local_checksums(rows)
             with naming_table(table, target):
                 fill_table(copy, table, counter.count(rows, written[table.name]))
             if has_key_counter(table):
@@ -123,6 +123,11 @@ def copy_store(
         with target.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
     return CopyResult(tables=copied, seconds=time.perf_counter() - began)
+
+
+def _count_rows(origin: sa.Connection, table: sa.Table) -> int:
+    query = sa.select(sa.func.count()).select_from(table).where(sa.text(_COPIED.get(table.name, "1 = 1")))
+    return origin.scalar(query) or 0
 
 
 class _RowCounter:
@@ -160,7 +165,9 @@ def _verify_table(copy: sa.Connection, table: sa.Table, written: Checksum, count
 def _clear(copy: sa.Connection) -> None:
     """Remove all rows; tables that refer to others first."""
     if copy.dialect.name == "postgresql":
-        copy.exec_driver_sql(f"TRUNCATE {', '.join(metadata.tables)}, {SEARCH_INDEX} CASCADE")
+        # Other writers lock checksums last, so this must too.
+        names = [name for name in metadata.tables if name != "checksum"]
+        copy.exec_driver_sql(f"TRUNCATE {', '.join(names)}, {SEARCH_INDEX}, checksum CASCADE")
         return
     for table in reversed(metadata.sorted_tables):
         copy.execute(sa.delete(table))
@@ -183,11 +190,6 @@ def check_empty(copy: sa.Connection, target: sa.Engine, advice: str) -> None:
 def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
     for rows in batches:
         yield [(str(uuid.uuid4()), *rest) for _, *rest in rows]
-
-
-def _omit_local_checksums(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
-    for rows in batches:
-        yield [row for row in rows if row[0] not in LOCAL_SCOPES]
 
 
 @contextmanager

@@ -108,7 +108,9 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
         "references": ("every row refers to an existing row", "Restore a backup; see docs/how-to/postgresql.md."),
         "content": (
             "every row is as it was stored, by checksum",
-            "It was changed outside of Suffrage. See what can be restored: suffrage db check --repair",
+            "It was changed outside of Suffrage. Restore a backup: suffrage db restore FILE --replace. Without one, "
+            "ingest the source again (suffrage runs delete ID --yes, then suffrage ingest FILE), and run its analyses "
+            "again: suffrage analyze NAME",
         ),
         "scores": (
             "every run has its original scores, by number and checksum",

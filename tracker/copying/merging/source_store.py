@@ -21,6 +21,7 @@ from tracker.database import find_stray_rows
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.resolve.prompt_texts import make_storable_json
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.verification import find_content_faults
 from tracker.schema import metadata
 
 ROWS_PER_BATCH = 4096
@@ -118,6 +119,8 @@ def _validate(source: SourceStore) -> None:
             raise BadInputError(path, f"is damaged: {problems[0]}.", advice=AGAIN)
         for table in MEASUREMENTS:
             _check_values(source, metadata.tables[table])
+        for fault in find_content_faults(session.connection()):
+            raise BadInputError(path, f"is damaged: {fault}.", advice=AGAIN)
         if wrong := verify_checksums(session):
             raise BadInputError(path, f"the scores of run {wrong[0]} do not match their checksum.", advice=AGAIN)
     except BadInputError:
