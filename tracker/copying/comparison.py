@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import reading
-from tracker.copying.values import Checksum
+from tracker.copying.values import RowsChecksum
 from tracker.database import ensure_current
 from tracker.schema import metadata
 
@@ -81,7 +81,7 @@ def _read_checksums(table: sa.Table, connection: sa.Connection) -> tuple[str, di
     column = next((name for name in SCOPES if name in names and table.name != "finding"), None)
     places = [names.index(key.name) for key in table.primary_key] if column is None else [names.index(column)]
     noun = ", ".join(names[place] for place in places).removesuffix("_id") if column else ""
-    sums: dict[object, Checksum] = {}
+    sums: dict[object, RowsChecksum] = {}
     for rows in read_rows(connection, table):
         keys = [tuple(row[place] for place in places) for row in rows]
         ends = [*(np.flatnonzero([key != after for key, after in pairwise(keys)]) + 1).tolist(), len(keys)]
@@ -89,7 +89,7 @@ def _read_checksums(table: sa.Table, connection: sa.Connection) -> tuple[str, di
         for end in ends:  # rows of a part follow each other, where the key begins with it
             key = keys[start] if len(places) > 1 else keys[start][0]
             if key not in sums:
-                sums[key] = Checksum(table)
+                sums[key] = RowsChecksum(table)
             sums[key].add(rows[start:end])
             start = end
     return noun or table.name, {key: f"{part.n_rows} {part.value}" for key, part in sums.items()}

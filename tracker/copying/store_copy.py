@@ -14,7 +14,7 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
-from tracker.copying.values import Checksum, Row
+from tracker.copying.values import RowsChecksum, Row
 from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
@@ -101,16 +101,7 @@ def copy_store(
         counter = _RowCounter(2 * n_rows, progress)
         for name in _MADE_BY_MIGRATIONS:
             copy.execute(sa.delete(metadata.tables[name]))
-        written: dict[str, Checksum] = {}
-        for table in tables:
-            written[table.name] = Checksum(table)
-            rows = read_rows(origin, table, _COPIED.get(table.name, "1 = 1"))
-            if new_identity and table.name == "database":
-                rows = _replace_identity(rows)
-            with naming_table(table, target):
-                fill_table(copy, table, counter.count(rows, written[table.name]))
-            if has_key_counter(table):
-                set_last_key(copy, table, read_last_key(origin, table))
+        written = {table.name: _write_table(origin, copy, table, counter, new_identity) for table in tables}
         copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
         replace_local_checksums(copy)
         if new_identity:
@@ -136,7 +127,7 @@ class _RowCounter:
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.n = total, progress, 0
 
-    def count(self, batches: Iterable[Sequence[Row]], checksum: Checksum) -> Iterator[Sequence[Row]]:
+    def count(self, batches: Iterable[Sequence[Row]], checksum: RowsChecksum) -> Iterator[Sequence[Row]]:
         for rows in batches:
             checksum.add(rows)
             yield rows
@@ -145,13 +136,28 @@ class _RowCounter:
                 self.progress(self.n, self.total)
 
 
-def _verify_table(copy: sa.Connection, table: sa.Table, written: Checksum, counter: _RowCounter) -> CopiedTable:
+def _write_table(
+    origin: sa.Connection, copy: sa.Connection, table: sa.Table, counter: _RowCounter, new_identity: bool
+) -> RowsChecksum:
+    """Copy the rows of a table and its last key; returns the checksum of what was written."""
+    written = RowsChecksum(table)
+    rows = read_rows(origin, table, _COPIED.get(table.name, "1 = 1"))
+    if new_identity and table.name == "database":
+        rows = _replace_identity(rows)
+    with naming_table(table, copy.engine):
+        fill_table(copy, table, counter.count(rows, written))
+    if has_key_counter(table):
+        set_last_key(copy, table, read_last_key(origin, table))
+    return written
+
+
+def _verify_table(copy: sa.Connection, table: sa.Table, written: RowsChecksum, counter: _RowCounter) -> CopiedTable:
     """Read back a table of the copy.
 
     Raises:
         DatabaseError: it differs from what was written.
     """
-    read_back = Checksum(table)
+    read_back = RowsChecksum(table)
     for _ in counter.count(read_rows(copy, table), read_back):
         pass
     if (read_back.n_rows, read_back.value) != (written.n_rows, written.value):

@@ -51,7 +51,7 @@ def convert_rows(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Seq
     return list(zip(*columns, strict=True))
 
 
-class Checksum:
+class RowsChecksum:
     """An order-free checksum of rows: the sums of two 64-bit hashes of each row.
 
     Equal numbers have equal hashes, however an engine writes them: 0 and -0, which SQLite does not distinguish, and in

@@ -123,8 +123,8 @@ def prepare_recording(connection: sa.Connection) -> None:
     if raw.execute(count).fetchone()[0] != len(statements):
         raw.create_function(RECORD, -1, recorder.record)
         for name, statement in statements.items():
-            raw.execute(f"DROP TRIGGER IF EXISTS temp.{name}")
-            raw.execute(statement)
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS temp.{name}")
+            connection.exec_driver_sql(statement)
 
 
 def stop_recording(connection: sa.Connection) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tracker import schema
 from tracker.cli import suffrage
 from tracker.copying.store_copy import copy_store
-from tracker.copying.values import Checksum
+from tracker.copying.values import RowsChecksum
 from tracker.database import connect, create_unchecked_engine, find_stray_rows, schema_differences, transaction, upgrade
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES
@@ -126,7 +126,7 @@ class TestAgainstReference:
         for table in (metadata.tables["score"], metadata.tables["task_score"]):
             rows = [(1, 1, prompt, place, value) for place, (prompt, value) in enumerate(values)]
             rows = rows if table.name == "score" else [(*row, None) for row in rows]
-            plain, mixed, second = Checksum(table), Checksum(table), Checksum(table)
+            plain, mixed, second = RowsChecksum(table), RowsChecksum(table), RowsChecksum(table)
             plain.add(rows)
             shuffled = np.random.default_rng(seed).permutation(len(rows)).tolist()
             for place in shuffled:

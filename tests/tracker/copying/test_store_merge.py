@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from store_rows import undo
 
 from tracker.copying.partial_copy import MEASUREMENTS
-from tracker.database import connect, transaction
+from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.stored_checksums import replace_checksums
 from tracker.queries.sql import tables
 from tracker.schema import metadata
 
@@ -219,6 +220,14 @@ def rewritten(pattern: str, text: str) -> Callable[[sqlite3.Connection], None]:
     )  # fmt: skip
 
 
+def seal(path: Path) -> None:
+    """Give changed rows of a store their checksums, as anyone can."""
+    engine = create_unchecked_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        replace_checksums(connection)
+    engine.dispose()
+
+
 class TestDamage:
     def test_a_page_that_changed_or_is_missing_is_noticed(self, file_store: sa.Engine, tmp_path: Path) -> None:
         whole, path = packed(AWKWARD), tmp_path / "a.db"
@@ -240,6 +249,12 @@ class TestDamage:
         path = tmp_path / "a.db"
         path.write_bytes(packed(rows_of(1.0, 0.0), changed("UPDATE score SET value = 0.25 WHERE prompt_id = 1")))
         with pytest.raises(BadInputError, match="the scores of run 1 do not match their checksum"):
+            ingest_file(file_store, path)
+
+    def test_a_changed_text_is_noticed(self, file_store: sa.Engine, tmp_path: Path) -> None:
+        path = tmp_path / "a.db"
+        path.write_bytes(packed(rows_of(1.0, 0.0), changed("UPDATE prompt SET text = 'x' WHERE id = 2")))
+        with pytest.raises(BadInputError, match="is damaged: prompt 2 differs from what was stored"):
             ingest_file(file_store, path)
 
     def test_other_files_are_errors_that_name_the_fix(self, file_store: sa.Engine, tmp_path: Path) -> None:
@@ -300,6 +315,8 @@ class TestErrors:
     ) -> None:
         path = tmp_path / "a.db"
         path.write_bytes(packed(rows_of(1.0), changed(*statements)))
+        if statements[0].startswith("UPDATE"):
+            seal(path)
         with pytest.raises(BadInputError) as caught:
             ingest_file(file_store, path, format="suffrage-store")
         assert problem in str(caught.value)
@@ -345,6 +362,7 @@ class TestErrors:
                 )
 
         path.write_bytes(packed(AWKWARD, change))
+        seal(path)
         before = column(file_store, tables.score.c.value)
         try:
             ingest_file(file_store, path, on_conflict=data.draw(st.sampled_from(["rerun", "skip", "update"])))
