@@ -14,7 +14,7 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
-from tracker.copying.values import RowsChecksum, Row
+from tracker.copying.values import Row, RowsChecksum
 from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums

@@ -226,6 +226,8 @@ def seal(path: Path) -> None:
     with engine.begin() as connection:
         replace_checksums(connection)
     engine.dispose()
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA journal_mode=DELETE")
 
 
 class TestDamage:
