@@ -86,6 +86,8 @@ BEGIN
     END IF;
     IF to_regclass('pg_temp.{CHANGED_ROWS}') IS NULL THEN
         CREATE TEMP TABLE {CHANGED_ROWS} (table_name text, removed boolean, content text) ON COMMIT DELETE ROWS;
+        -- Cascades change rows as the owner of the tables; nobody outside of this session can read the table.
+        GRANT ALL ON pg_temp.{CHANGED_ROWS} TO PUBLIC;
     END IF;
     {" ".join(parts)}
     RETURN NULL;
