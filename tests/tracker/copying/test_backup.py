@@ -51,10 +51,10 @@ def everything(tmp_path: Path) -> sa.Engine:
 
 def dump(engine: sa.Engine) -> list[str]:
     """Every row of every table as SQL, from a copy on SQLite; without the checksum of its definitions of tables."""
-    left_out = ("prompt_search", """INTO "checksum" VALUES('sqlite_master'""")
+    skipped = ("prompt_search", """INTO "checksum" VALUES('sqlite_master'""")
     with sqlite3.connect(str(engine.url.database)) as raw:
         lines = [line for line in raw.iterdump() if line.startswith("INSERT")]
-    return sorted(line for line in lines if not any(part in line for part in left_out))
+    return sorted(line for line in lines if not any(part in line for part in skipped))
 
 
 def run(*arguments: str) -> Any:
