@@ -185,6 +185,8 @@ def _write_changes(connection: sa.Connection) -> None:
 
 
 def _forget_changes(connection: sa.Connection) -> None:
+    if connection.invalidated:  # a lost connection has lost its changes, and cannot be used before the rollback
+        return
     recorder: ChangeRecorder | None = connection.info.get(_INFO)
     if recorder is not None:
         recorder.clear()
