@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from filled_stores import AWKWARD, Rows, empty, fill, packed, stores
+from example_stores import AWKWARD, Rows, empty, fill, packed, stores
 from hypothesis import HealthCheck, given, settings
 from store_rows import rows_of
 

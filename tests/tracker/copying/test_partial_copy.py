@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from filled_stores import AWKWARD, Rows, empty, fill, stores
+from example_stores import AWKWARD, Rows, empty, fill, stores
 from hypothesis import HealthCheck, given, settings
 from store_content import OF_THE_STORE, TABLES, content_of
 from store_rows import rows_of, undo

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from filled_stores import AWKWARD, RUN, Rows, packed, prompt
+from example_stores import AWKWARD, RUN, Rows, packed, prompt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_rows import undo

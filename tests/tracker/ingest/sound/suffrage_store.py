@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from filled_stores import AWKWARD, RUN, packed, prompt
+from example_stores import AWKWARD, RUN, packed, prompt
 
 from tracker.ingest.measurement import ReadOptions
 
