@@ -34,6 +34,7 @@ IMPERATIVES = frozenset(
     [
         "Add",
         "Analyze",
+        "Back",
         "Check",
         "Choose",
         "Cluster",
@@ -41,7 +42,9 @@ IMPERATIVES = frozenset(
         "Compute",
         "Copy",
         "Delete",
+        "Downgrade",
         "Embed",
+        "Erase",
         "Evaluate",
         "Exclude",
         "Export",
@@ -60,6 +63,7 @@ IMPERATIVES = frozenset(
         "Remove",
         "Rename",
         "Replace",
+        "Restore",
         "Run",
         "Separate",
         "Show",
@@ -94,11 +98,16 @@ PARSED_ONLY = {
     "tasks (?:un)?alias": "tests/tracker/recording/test_task_aliases.py runs them",
     "models (?:un)?merge": "tests/tracker/recording/test_model_merges.py runs them",
     "db copy sqlite:///suffrage.db postgresql": "it needs a server",
+    "db backup .* postgresql": "it needs a server",
+    "db verify .* postgresql": "it needs a server",
     "ui": "it serves until it is stopped",
     "serve": "it serves until it is stopped",
     "publish": "it takes long, and tests/tracker/cli/test_publish_and_ui.py runs it",
 }
 """Beginnings of examples that are not executed, as patterns, and why."""
+BACKUP = "suffrage db backup backup.db"
+NEED_BACKUP = ("suffrage db restore", "suffrage db verify")
+"""Beginnings of examples that read the file which `BACKUP` writes."""
 
 
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -264,4 +273,6 @@ class TestExamples:
         folder = tmp_path / "copy"
         shutil.copytree(prepared, folder)
         with chdir(folder):
+            if example.startswith(NEED_BACKUP):
+                execute(BACKUP)
             assert execute(example).output

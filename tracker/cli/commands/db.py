@@ -166,7 +166,7 @@ def restore(file: Path, replace: bool, yes: bool, database: str | None) -> None:
     A backup of an earlier version is upgraded on the way.
 
     Examples:
-        suffrage db restore backup.db --database restored.db
+        suffrage db restore backup.db --database sqlite:///restored.db
         suffrage db restore backup.db --replace --yes
     """
     from tracker.cli.progress import progress
@@ -187,13 +187,13 @@ def restore(file: Path, replace: bool, yes: bool, database: str | None) -> None:
 @database_option
 @format_option
 def downgrade(version: str, yes: bool, database: str | None, output_format: str) -> None:
-    """Take the store to an earlier VERSION of its tables.
+    """Downgrade the store to an earlier VERSION of its tables.
 
     Lists first what the earlier version cannot hold, with the number of rows and values that are lost. The downgrade is
     one transaction. Back up the store first: an upgrade afterwards does not bring the values back.
 
     Examples:
-        suffrage db downgrade 0012
+        suffrage db downgrade 0012 --yes
         suffrage db downgrade 0012 --yes --database sqlite:///results.db
     """
     from tracker.copying.downgrade import list_losses
@@ -217,11 +217,12 @@ def downgrade(version: str, yes: bool, database: str | None, output_format: str)
 @click.argument("compared", metavar="OTHER")
 @format_option
 def verify(store: str, compared: str, output_format: str) -> None:
-    """Compare the content of two stores, such as a store and its backup.
+    """Compare the content of two stores, row by row.
 
-    STORE and OTHER are files or URLs of SQLite or PostgreSQL databases. Every row of both is read, in one snapshot
-    each, and compared by the checksums of runs, findings and single rows. Lists what differs, and exits with 1 if
-    anything does. The identity of a store, its publications and unfinished evaluations are not compared.
+    STORE and OTHER, such as a store and its backup, are files or URLs of SQLite or PostgreSQL databases. Every row of
+    both is read, in one snapshot each, and compared by the checksums of runs, findings and single rows. Lists what
+    differs, and exits with 1 if anything does. The identity of a store, its publications and unfinished evaluations are
+    not compared.
 
     Examples:
         suffrage db verify suffrage.db backup.db

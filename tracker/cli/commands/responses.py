@@ -17,7 +17,7 @@ def command() -> None:
     """Erase texts of responses.
 
     Examples:
-        suffrage responses erase mmlu_pro --models org/model-7b --dry-run
+        suffrage responses erase mmlu_pro --models llama-3.1-70b --dry-run
         suffrage responses erase --match jane@example.org --yes
     """
 
@@ -49,7 +49,7 @@ def erase(
     so that no erased text is left in them.
 
     Examples:
-        suffrage responses erase mmlu_pro --models org/model-7b --dry-run
+        suffrage responses erase mmlu_pro --models llama-3.1-70b --dry-run
         suffrage responses erase --match jane@example.org --yes
     """
     from datetime import UTC, datetime

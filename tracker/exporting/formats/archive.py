@@ -1,13 +1,13 @@
-"""Export a store, or some of its benchmarks, models or runs, as a SQLite store.
+"""Export a store, or part of it, as a SQLite store.
 
-The archive holds prompts with all their names, models with their facts, metrics, runs, scores, answers, vectors and
-source files. It is a store by itself, and `suffrage ingest` merges it into another store. Findings are not included:
-compute them again.
+The part is some benchmarks, models or runs. The archive holds prompts with all their names, models with their facts,
+metrics, runs, scores, answers, vectors and source files. It is a store by itself, and `suffrage ingest` merges it into
+another store. Findings are not included: compute them again.
 
 Examples:
     suffrage export archive --output archive.db
     suffrage export archive mmlu_pro --output mmlu_pro.db
-    suffrage export archive mmlu_pro --models org/model-7b --output model.db
+    suffrage export archive mmlu_pro --models llama-3.1-70b --output model.db
 """
 
 from __future__ import annotations
