@@ -298,7 +298,7 @@ class TestErrors:
     def test_damaged_parquet_is_refused(self, tmp_path: Path) -> None:
         path = details(tmp_path, CHOSEN)
         path.write_bytes(path.read_bytes()[:-200])
-        with pytest.raises(BadInputError, match="Parquet data"):
+        with pytest.raises(BadInputError, match="is not a readable Parquet file, or is truncated"):
             parse_file(path, ReadOptions(), format="lighteval")
 
     def test_results_that_are_none_are_refused(self, tmp_path: Path) -> None:

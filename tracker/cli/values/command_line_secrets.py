@@ -43,7 +43,9 @@ def read_arguments() -> list[str]:
 
 def print_traceback(error: BaseException) -> None:
     """Print a traceback on stderr, with ``***`` for every password in a URL."""
-    sys.stderr.write(redact_urls("".join(traceback.format_exception(error))))
+    from tracker.cli.values.terminal_text import echo
+
+    echo(redact_urls("".join(traceback.format_exception(error))), err=True, nl=False)
 
 
 def redact_urls(text: str) -> str:
