@@ -128,7 +128,9 @@ class TestPages:
         written = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"index.md"}
         top_level = {address for address in TOP_LEVEL.values() if address.endswith(".md")}
         pages = list(addresses(make_navigation()))
-        assert sorted(pages) == sorted({*written, *top_level, *command_texts, *module_texts})
+        assert sorted(pages) == sorted(
+            {*written, *top_level, *notebook_pages.NOTEBOOKS.values(), *command_texts, *module_texts}
+        )
 
 
 def test_warnings_of_the_build_are_errors() -> None:

@@ -1,4 +1,5 @@
-"""Erased responses: no text is left in any file, scores stay, and no import brings a text back."""
+"""Erased responses: no text is left in any file, scores stay, and no import brings a text back
+(docs/how-to/erase-responses.md)."""
 
 from __future__ import annotations
 

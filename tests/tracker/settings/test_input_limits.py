@@ -1,4 +1,4 @@
-"""Limits on files: where they come from, and what they reject."""
+"""Limits on files: where they come from, and what they reject (docs/reference/limits.md)."""
 
 from __future__ import annotations
 

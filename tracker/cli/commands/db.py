@@ -248,7 +248,7 @@ def _confirm(question: str, yes: bool) -> None:
     """Ask whether to go on.
 
     Raises:
-        click.UsageError: nobody can be asked.
+        click.UsageError: standard input is no terminal.
     """
     import sys
 

@@ -105,7 +105,7 @@ class PublishingProcess:
 
 
 def answer_parent() -> None:
-    """Load MLflow, then execute what standard input says; write errors to standard output, None for success."""
+    """Load MLflow, then execute the messages on standard input; write errors to standard output, None for success."""
     import gc
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
