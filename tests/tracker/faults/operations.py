@@ -1,0 +1,268 @@
+"""What is disturbed: each operation with the state it starts from, and what a store holds afterwards."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from tracker import schema
+from tracker.cli import main
+from tracker.database import (
+    create_unchecked_engine,
+    current_version,
+    find_stray_rows,
+    known_versions,
+    transaction,
+    upgrade,
+)
+from tracker.ingest.write.checksums import verify_checksums
+from tracker.run_settings import USAGE
+from tracker.schema.search_index import find_search_faults
+
+OLD_DATABASES = Path(__file__).parents[2] / "old_databases"
+VOLATILE = {"created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum"}
+"""Columns that differ between two runs of the same command. Checksums cover keys, and `find_unsound` verifies them."""
+WITHOUT = {"database", "undo_record", "publication", "evaluation_lease"}
+"""Tables with random keys, times or addresses of MLflow."""
+
+Contents = Mapping[str, Sequence[str]]
+MakeStore = Callable[[], str]
+"""Makes an empty store, and returns its URL."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operation runs.
+
+    Attributes:
+        folder: with the files of the operation.
+        url: of the store that it changes.
+        source: of the store that it copies from.
+        server: address of a model server.
+    """
+
+    folder: Path
+    url: str
+    source: str = ""
+    server: str = ""
+
+    @property
+    def mlflow(self) -> str:
+        """URI of MLflow's file."""
+        return f"sqlite:///{self.folder}/mlflow.db"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command that changes a store.
+
+    Attributes:
+        name: for the tests.
+        prepare: brings an empty store into the state in which the command starts.
+        arguments: of the command.
+        is_gradual: whether a part of the result may be stored after a fault; else all or nothing.
+        is_repeatable: whether the command, run again after it has succeeded, changes nothing.
+        starts_empty: whether the store has no tables at the start.
+    """
+
+    name: str
+    prepare: Callable[[Place], None]
+    arguments: Callable[[Place], Sequence[str]]
+    is_gradual: bool = False
+    is_repeatable: bool = True
+    starts_empty: bool = False
+
+    def run(self, place: Place) -> None:
+        """Run the command; ends the process."""
+        main([*self.arguments(place)])
+
+
+def write_scores(folder: Path, name: str = "scores.csv", n_prompts: int = 12) -> Path:
+    """A file with the scores of three models."""
+    path = folder / name
+    rows = [f"t{n % 2},q{n},{n % 2},{n % 3 // 2},{int(n > 4)}" for n in range(n_prompts)]
+    path.write_text("\n".join(["task,prompt_id,a,b,c", *rows]) + "\n")
+    return path
+
+
+def succeed(*arguments: str) -> None:
+    """Run a command that must succeed."""
+    try:
+        main(arguments)
+    except SystemExit as end:
+        assert end.code == 0, arguments  # noqa: PT017 - a command ends with this exception
+
+
+def _ingest_scores(place: Place) -> None:
+    path = write_scores(place.folder)
+    succeed("ingest", str(path), "--benchmark", "b", "--metric", "accuracy", "--database", place.url, "--no-mlflow")
+
+
+def _write_only(place: Place) -> None:
+    write_scores(place.folder)
+
+
+def _import_prompts(place: Place) -> None:
+    rows = (json.dumps({"q": f"Number {n}?", "o": ["one", "two", "six"], "a": n % 3}) for n in range(6))
+    path = place.folder / "prompts.jsonl"
+    path.write_text("\n".join(rows))
+    maps = ("--map", "text=q", "--map", "choices=o", "--map", "answer=a", "--answer-is", "index")
+    succeed("prompts", "import", "quiz", str(path), *maps, "--database", place.url)
+
+
+def _fill_source(place: Place) -> None:
+    path = Path(place.source.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(max(OLD_DATABASES.glob("*.sql")).read_text())
+    engine = create_unchecked_engine(place.source)
+    upgrade(engine)
+    engine.dispose()
+
+
+def _fill_old_store(place: Place) -> None:
+    engine = create_unchecked_engine(place.url)
+    if engine.dialect.name == "sqlite":
+        with closing(sqlite3.connect(str(engine.url.database))) as connection:
+            connection.executescript((OLD_DATABASES / "0009_small.sql").read_text())
+    else:
+        upgrade(engine, "0009")
+        with engine.begin() as connection:
+            connection.exec_driver_sql("INSERT INTO model (name) VALUES ('m'), ('n')")
+            connection.exec_driver_sql("INSERT INTO benchmark (name, revision) VALUES ('b', '')")
+    engine.dispose()
+
+
+OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        Operation(
+            name="import",
+            prepare=_write_only,
+            arguments=lambda place: [
+                "ingest", str(place.folder / "scores.csv"), "--benchmark", "b", "--metric", "accuracy",
+                "--database", place.url, "--no-mlflow",
+            ],
+        ),
+        Operation(
+            name="analysis",
+            prepare=_ingest_scores,
+            arguments=lambda place: [
+                "analyze", "rank-intervals", "b", "--database", place.url, "--no-mlflow",
+            ],
+            is_repeatable=False,
+        ),
+        Operation(
+            name="publication",
+            prepare=_ingest_scores,
+            arguments=lambda place: ["publish", "--database", place.url, "--tracking-uri", place.mlflow],
+            is_gradual=True,
+        ),
+        Operation(
+            name="evaluation",
+            prepare=_import_prompts,
+            arguments=lambda place: [
+                "evaluate", "quiz", "--model", "parrot", "--api-base", place.server, "--concurrency", "1",
+                "--database", place.url,
+            ],
+            is_gradual=True,
+        ),
+        Operation(
+            name="copy",
+            prepare=_fill_source,
+            arguments=lambda place: ["db", "copy", place.source, place.url],
+            starts_empty=True,
+            is_repeatable=False,
+        ),
+        Operation(
+            name="upgrade",
+            prepare=_fill_old_store,
+            arguments=lambda place: ["db", "upgrade", "--database", place.url],
+            starts_empty=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def read_contents(url: str) -> Contents:
+    """The rows of all tables, with keys by order instead of by number: those of rolled back rows are not used again."""
+    engine = create_unchecked_engine(url)
+    try:
+        if current_version(engine) != known_versions()[-1]:
+            return {"version": [str(current_version(engine))]}
+        with engine.connect() as connection:
+            return _read_rows(connection)
+    finally:
+        engine.dispose()
+
+
+def _read_rows(connection: sa.Connection) -> Contents:
+    rows = {
+        table.name: connection.execute(sa.select(table).order_by(*table.primary_key)).mappings().all()
+        for table in schema.metadata.sorted_tables
+        if table.name not in WITHOUT
+    }
+    places = {
+        name: {row["id"]: number for number, row in enumerate(found_rows)}
+        for name, found_rows in rows.items()
+        if found_rows and "id" in found_rows[0]
+    }
+
+    def normalize(table: sa.Table, row: Mapping[str, object]) -> str:
+        values = {}
+        for column in table.columns:
+            if column.name in VOLATILE:
+                continue
+            parent = next((key.column.table.name for key in column.foreign_keys), None)
+            parent = {"prompt_id": "prompt", "metric_id": "metric"}.get(column.name, parent)
+            parent = table.name if column.name == "id" else parent
+            value = row[column.name]
+            if isinstance(value, dict) and USAGE in value:  # it has seconds
+                value = {**value, USAGE: value[USAGE].get("n_prompts")}
+            values[column.name] = places.get(parent, {}).get(value, value) if parent else value
+        return repr(values)
+
+    return {
+        table.name: sorted(normalize(table, row) for row in rows[table.name])
+        for table in schema.metadata.sorted_tables
+        if table.name in rows
+    }
+
+
+def find_unsound(url: str) -> list[str]:
+    """Faults of a store, if it has the present version."""
+    engine = create_unchecked_engine(url)
+    try:
+        if current_version(engine) != known_versions()[-1]:
+            return []
+        with transaction(engine, write=False) as session:
+            wrong = [f"the scores of run {key} differ from their checksum" for key in verify_checksums(session)]
+            return wrong + find_stray_rows(session) + find_search_faults(session.connection())
+    finally:
+        engine.dispose()
+
+
+def list_mlflow_runs(uri: str) -> list[str]:
+    """The active MLflow runs, without their keys and times."""
+    from mlflow import MlflowClient
+    from mlflow.entities import ViewType
+
+    client = MlflowClient(tracking_uri=uri)
+    experiments = client.search_experiments(filter_string="name LIKE 'suffrage/%'", view_type=ViewType.ALL)
+    names = {experiment.experiment_id: experiment.name for experiment in experiments}
+    if not names:
+        return []
+    return sorted(
+        repr((names[run.info.experiment_id], run.info.run_name, run.info.status, run.data.metrics, run.data.params,
+              run.data.tags.get("suffrage.run_id"), _list_artifacts(client, run.info.run_id)))
+        for run in client.search_runs(list(names), run_view_type=ViewType.ACTIVE_ONLY)
+    )  # fmt: skip
+
+
+def _list_artifacts(client: object, run_id: str) -> list[str]:
+    return sorted(item.path for item in client.list_artifacts(run_id))  # type: ignore[attr-defined]

@@ -1,0 +1,168 @@
+"""A fault at the n-th call of an operation: the store stays sound, and the next run gives the undisturbed result."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from conftest import Disturbance
+from forked_process import fork
+from injection import KINDS, Faults, Kind
+from operations import OPERATIONS, Operation, Place, find_unsound, list_mlflow_runs, read_contents
+
+EVERY, SAMPLED = 300, 300
+"""Every call up to the first number fails in the soak, then as many as the second, drawn at random."""
+ENGINES = ("sqlite", "postgres")
+Disturb = Callable[[Operation, str], Disturbance]
+
+
+def run_with_fault(disturbance: Disturbance, place: Place, kind: Kind, n: int) -> tuple[int | None, str, int]:
+    """Run the operation with a fault; return its exit code, what it printed, and the number of calls."""
+    log, counted = place.folder / "fault.log", place.folder / "n_calls.txt"
+
+    def work() -> None:
+        shorten_leases()
+        faults = Faults(kind=kind, n=n, folder=place.folder, log=log)
+        faults.install()
+        try:
+            disturbance.operation.run(place)
+        finally:
+            sys.setprofile(None)
+            descriptor = os.open(counted, os.O_WRONLY | os.O_CREAT)
+            os.write(descriptor, str(faults.n_calls).encode())
+            os.close(descriptor)
+
+    process = fork(work, place.folder / "disturbed.txt")
+    output = process.wait()
+    return process.returncode, output, int(counted.read_text()) if counted.exists() else 0
+
+
+def shorten_leases() -> None:
+    """Let a command that runs again take over the prompts of the disturbed one at once."""
+    from tracker.evaluating import evaluation
+
+    assert evaluation.evaluate.__kwdefaults__ is not None
+    evaluation.evaluate.__kwdefaults__["lease_s"] = 0.5
+
+
+def describe_fault(place: Place) -> str:
+    """The place of the fault."""
+    log = place.folder / "fault.log"
+    return log.read_text() if log.exists() else ""
+
+
+def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
+    """Let the n-th call fail, then run the operation again; return what is wrong."""
+    operation, place = disturbance.operation, disturbance.new_place()
+    code, output, _ = run_with_fault(disturbance, place, kind, n)
+    wrong = []
+    if code not in (0, 1, 2):
+        wrong.append(f"exit code {code}")
+    if "Traceback" in output or "Exception ignored" in output:
+        wrong.append("a traceback")
+    if code == 1 and "Error: " not in output:
+        wrong.append("no message")
+    wrong += find_unsound(place.url)
+    now = read_contents(place.url)
+    is_done = now == disturbance.after
+    if not (is_done or now == disturbance.before or operation.is_gradual or is_failed_analysis(disturbance, now)):
+        wrong.append(f"a part is stored: {differences(disturbance.before, now)}")
+    if code == 0 and not is_done and not operation.is_gradual:
+        wrong.append(f"success without the result: {differences(disturbance.after, now)}")
+    if operation.is_repeatable or not is_done:
+        wrong += check_again(disturbance, place)
+    shutil.rmtree(place.folder)
+    where = f"{operation.name}, {kind} at call {n}"
+    return [f"{where}: {text}\n{output[-1500:]}" for text in wrong]
+
+
+def check_again(disturbance: Disturbance, place: Place) -> list[str]:
+    """Run the operation again without a fault; return what is wrong."""
+    operation = disturbance.operation
+
+    def work() -> None:
+        shorten_leases()
+        operation.run(place)
+
+    again = fork(work, place.folder / "again.txt")
+    output = again.wait()
+    wrong = [] if again.returncode == 0 else [f"the next run fails: {output[-600:]} after {describe_fault(place)}"]
+    contents = read_contents(place.url)
+    if contents != disturbance.after and not is_failed_analysis(disturbance, contents):
+        wrong.append(f"the next run differs: {differences(disturbance.after, contents)} after {describe_fault(place)}")
+    wrong += find_unsound(place.url)
+    if disturbance.published and (runs := list_mlflow_runs(place.mlflow)) != disturbance.published:
+        wrong.append(f"MLflow has {len(runs)} runs instead of {len(disturbance.published)}: {describe_fault(place)}")
+    return wrong
+
+
+def is_failed_analysis(disturbance: Disturbance, contents: object) -> bool:
+    """Whether the store differs by the record of an analysis that failed, and by nothing else."""
+    if disturbance.operation.name != "analysis":
+        return False
+    assert isinstance(contents, dict)
+    failed = [row for row in contents["finding"] if "'status': 'failed'" in row]
+    others_are_same = all(
+        contents[name] in (disturbance.before[name], disturbance.after[name]) or "finding" in name for name in contents
+    )
+    return bool(failed) and others_are_same
+
+
+def differences(expected: object, contents: object) -> str:
+    """The first rows that differ."""
+    assert isinstance(expected, dict)
+    assert isinstance(contents, dict)
+    lines = []
+    for name in sorted({*expected, *contents}):
+        first, second = expected.get(name, []), contents.get(name, [])
+        if first != second:
+            missing, added = sorted(set(first) - set(second)), sorted(set(second) - set(first))
+            lines.append(
+                f"{name}: -{len(missing)} {missing[:1]} +{len(added)} {added[:1]} of {len(first)}/{len(second)}"
+            )
+    return "; ".join(lines)
+
+
+def count_calls(disturbance: Disturbance, kind: Kind) -> int:
+    """The number of calls of an undisturbed run that a kind of fault can strike."""
+    place = disturbance.new_place()
+    code, output, n_calls = run_with_fault(disturbance, place, kind, 0)
+    assert code == 0, output
+    shutil.rmtree(place.folder)
+    return n_calls
+
+
+def numbers_of_soak(n_calls: int) -> Iterator[int]:
+    """Calls that fail in the soak."""
+    later = range(EVERY + 1, n_calls + 1)
+    yield from range(1, min(EVERY, n_calls) + 1)
+    yield from sorted(random.Random(7).sample(later, min(SAMPLED, len(later))))
+
+
+def test_a_fault_of_each_kind_within_an_import_leaves_nothing_or_everything(disturb: Disturb) -> None:
+    """`make soak` lets every call of every operation fail, on both engines."""
+    disturbance, wrong = disturb(OPERATIONS["import"], "sqlite"), []
+    for kind in KINDS:
+        n_calls = count_calls(disturbance, kind)
+        assert n_calls > 0
+        wrong += check_fault(disturbance, kind, max(1, n_calls * 2 // 3))
+    assert wrong == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_fault_loses_or_doubles_anything(disturb: Disturb, name: str, engine: str, kind: Kind) -> None:
+    disturbance = disturb(OPERATIONS[name], engine)
+    n_calls = count_calls(disturbance, kind)
+    step = int(os.environ.get("SUFFRAGE_TEST_FAULT_STEP", "1"))
+    numbers, wrong = list(numbers_of_soak(n_calls))[step // 2 :: step], []
+    for n in numbers:
+        wrong += (problems := check_fault(disturbance, kind, n))
+        print(f"{name}, {engine}, {kind}: call {n} of {n_calls}: {problems or 'sound'}", flush=True)
+    assert not wrong, f"{len(wrong)} wrong\n{''.join(wrong)[:20_000]}"
