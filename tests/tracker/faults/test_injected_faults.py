@@ -59,7 +59,7 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
     """Let the n-th call fail, then run the operation again; return what is wrong."""
     operation, place = disturbance.operation, disturbance.new_place()
     code, output, _ = run_with_fault(disturbance, place, kind, n)
-    wrong = []
+    wrong = [] if describe_fault(place) else ["no call failed"]
     if code not in (0, 1, 2):
         wrong.append(f"exit code {code}")
     if "Traceback" in output or "Exception ignored" in output:
@@ -143,13 +143,12 @@ def numbers_of_soak(n_calls: int) -> Iterator[int]:
     yield from sorted(random.Random(7).sample(later, min(SAMPLED, len(later))))
 
 
-def test_a_fault_of_each_kind_within_an_import_leaves_nothing_or_everything(disturb: Disturb) -> None:
-    """`make soak` lets every call of every operation fail, on both engines."""
+def test_a_fault_within_an_import_leaves_nothing_or_everything(disturb: Disturb) -> None:
+    """`make soak` lets calls of every operation fail, with every kind of fault and on both engines."""
     disturbance, wrong = disturb(OPERATIONS["import"], "sqlite"), []
-    for kind in KINDS:
-        n_calls = count_calls(disturbance, kind)
-        assert n_calls > 0
-        wrong += check_fault(disturbance, kind, max(1, n_calls * 2 // 3))
+    kinds: tuple[Kind, ...] = ("full", "answer_lost", "memory")
+    for kind in kinds:
+        wrong += check_fault(disturbance, kind, count_calls(disturbance, kind) * 2 // 3)
     assert wrong == []
 
 
@@ -161,8 +160,11 @@ def test_no_fault_loses_or_doubles_anything(disturb: Disturb, name: str, engine:
     disturbance = disturb(OPERATIONS[name], engine)
     n_calls = count_calls(disturbance, kind)
     step = int(os.environ.get("SUFFRAGE_TEST_FAULT_STEP", "1"))
-    numbers, wrong = list(numbers_of_soak(n_calls))[step // 2 :: step], []
+    numbers, wrong = list(numbers_of_soak(n_calls)), []
+    numbers = numbers[min(step, len(numbers)) // 2 :: step]
+    assert numbers
     for n in numbers:
         wrong += (problems := check_fault(disturbance, kind, n))
         print(f"{name}, {engine}, {kind}: call {n} of {n_calls}: {problems or 'sound'}", flush=True)
+    print(f"{len(numbers)} of {n_calls} calls failed, {len(wrong)} wrong", flush=True)
     assert not wrong, f"{len(wrong)} wrong\n{''.join(wrong)[:20_000]}"
