@@ -24,21 +24,27 @@ from tracker.ingest.write.checksums import verify_checksums
 N_WRITERS, N_READERS = 16, 8
 SECONDS = float(os.environ.get("SUFFRAGE_TEST_SOAK_SECONDS", "600"))
 N_PROMPTS = 200
-COUNTS = """
+COUNT = "SELECT (SELECT count(*) FROM model), (SELECT count(*) FROM prompt), (SELECT count(*) FROM score)"
+N_SCORES = """
 SELECT run.id, run.n_scores, count(score.prompt_id) FROM run LEFT JOIN score ON score.run_id = run.id
 GROUP BY run.id, run.n_scores
 """
 
 
+def import_scores(engine: sa.Engine, folder: Path, name: str, chance: random.Random) -> None:
+    """Import a file of a new and of a known model."""
+    path = folder / f"{name}.csv"
+    rows = [f"t{i % 3},q{i},{chance.randrange(2)},{chance.randrange(2)}" for i in range(N_PROMPTS)]
+    path.write_text("\n".join([f"task,prompt_id,{name},shared-{chance.randrange(4)}", *rows]) + "\n")
+    ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
+    path.unlink()
+
+
 def write_until(deadline: float, url: str, folder: Path, name: str) -> None:
-    """Import files of new and of known models until a moment; print the number of imports."""
+    """Import files until a moment; print their number."""
     engine, chance, n = connect(url), random.Random(name), 0
     while time.monotonic() < deadline:
-        path = folder / f"{name}-{n}.csv"
-        rows = [f"t{i % 3},q{i},{chance.randrange(2)},{chance.randrange(2)}" for i in range(N_PROMPTS)]
-        path.write_text("\n".join([f"task,prompt_id,{name}-{n},shared-{chance.randrange(4)}", *rows]) + "\n")
-        ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
-        path.unlink()
+        import_scores(engine, folder, f"{name}-{n}", chance)
         n += 1
     engine.dispose()
     print(f"imports {n}")
@@ -51,7 +57,7 @@ def read_until(deadline: float, url: str) -> None:
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     while time.monotonic() < deadline:
         with transaction(engine, write=False) as session:
-            wrong = [row for row in session.execute(sa.text(COUNTS)) if row[1] != row[2]]
+            wrong = [row for row in session.execute(sa.text(N_SCORES)) if row[1] != row[2]]
             wrong += [("checksum", key) for key in verify_checksums(session)]
             sizes.append(session.scalar(sa.text("SELECT count(*) FROM run")) or 0)
         if wrong or sizes[-1] < sizes[-2]:
@@ -74,6 +80,9 @@ def finish(processes: list[ForkedProcess], noun: str) -> int:
 
 @pytest.mark.soak
 def test_readers_never_see_a_part_of_an_import(store_url: str, tmp_path: Path) -> None:
+    engine = connect(f"sqlite:///{tmp_path}/first.db")  # the processes forked from this one then need no imports
+    import_scores(engine, tmp_path, "first", random.Random(0))
+    engine.dispose()
     deadline = time.monotonic() + SECONDS
     writers = [
         fork(lambda i=i: write_until(deadline, store_url, tmp_path, f"m{i}"), tmp_path / f"writer{i}.txt")  # type: ignore[misc]
@@ -119,14 +128,15 @@ def reading(look: Callable[[], str], folder: Path) -> Iterator[list[str]]:
 
 
 def look_at(url: str) -> str:
-    """The version of a store and its number of scores; - for none."""
+    """The version of a store and its numbers of rows in three tables; - for none."""
     engine = create_unchecked_engine(url)
     try:
         version = current_version(engine)
         if version is None:
             return "-"
         with engine.connect() as connection:
-            return f"{version} {connection.scalar(sa.text('SELECT count(*) FROM score'))}"
+            counts = connection.execute(sa.text(COUNT)).one()
+            return " ".join([version, *map(str, counts)])
     except DatabaseError as error:
         return f"error {error}"
     finally:
