@@ -60,7 +60,7 @@ def _prepare(
     start.folder.mkdir()
     if operation.name == "evaluation":
         start = replace(start, server=stack.enter_context(ProtocolServer()).url)
-    if operation.name == "copy":
+    if operation.name in ("copy", "restore"):
         start = replace(start, source=f"sqlite:///{folder}/source.db")
     if operation.name == "publication":
         shutil.copy(request.getfixturevalue("mlflow_template"), start.folder / "mlflow.db")
@@ -73,10 +73,10 @@ def _prepare(
         return replace(start, folder=new, url=stores.copy(start, new))
 
     place = copy_place()
-    before = read_contents(place.url)
+    before = read_contents(operation.result(place))
     run_here(lambda: operation.run(place))
-    assert find_unsound(place.url) == []
-    after = read_contents(place.url)
+    assert find_unsound(operation.result(place)) == []
+    after = read_contents(operation.result(place))
     published = list_mlflow_runs(place.mlflow) if operation.name == "publication" else []
     assert before != after or published
     return Disturbance(operation, start, copy_place, before, after, published)

@@ -69,6 +69,7 @@ class Operation:
         is_gradual: whether a part of the result may be stored after a fault; else all or nothing.
         is_repeatable: whether the command, run again after it has succeeded, changes nothing.
         starts_empty: whether the store has no tables at the start.
+        result: URL of the store that holds the result.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Operation:
     is_gradual: bool = False
     is_repeatable: bool = True
     starts_empty: bool = False
+    result: Callable[[Place], str] = lambda place: place.url  # noqa: E731
 
     def run(self, place: Place) -> None:
         """Run the command; ends the process."""
@@ -176,6 +178,22 @@ OPERATIONS = {
             name="copy",
             prepare=_fill_source,
             arguments=lambda place: ["db", "copy", place.source, place.url],
+            starts_empty=True,
+            is_repeatable=False,
+        ),
+        Operation(
+            name="backup",
+            prepare=_ingest_scores,
+            arguments=lambda place: ["db", "backup", str(place.folder / "backup.db"), "--database", place.url],
+            is_repeatable=False,
+            result=lambda place: f"sqlite:///{place.folder}/backup.db",
+        ),
+        Operation(
+            name="restore",
+            prepare=_fill_source,
+            arguments=lambda place: [
+                "db", "restore", place.source.removeprefix("sqlite:///"), "--database", place.url,
+            ],
             starts_empty=True,
             is_repeatable=False,
         ),

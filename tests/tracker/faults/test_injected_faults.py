@@ -66,8 +66,8 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
         wrong.append("a traceback")
     if code == 1 and "Error: " not in output:
         wrong.append("no message")
-    wrong += find_unsound(place.url)
-    now = read_contents(place.url)
+    wrong += find_unsound(place.url) + find_unsound(operation.result(place))
+    now = read_contents(operation.result(place))
     is_done = now == disturbance.after
     if not (is_done or now == disturbance.before or operation.is_gradual or is_failed_analysis(disturbance, now)):
         wrong.append(f"a part is stored: {differences(disturbance.before, now)}")
@@ -91,10 +91,10 @@ def check_again(disturbance: Disturbance, place: Place) -> list[str]:
     again = fork(work, place.folder / "again.txt")
     output = again.wait()
     wrong = [] if again.returncode == 0 else [f"the next run fails: {output[-600:]} after {describe_fault(place)}"]
-    contents = read_contents(place.url)
+    contents = read_contents(operation.result(place))
     if contents != disturbance.after and not is_failed_analysis(disturbance, contents):
         wrong.append(f"the next run differs: {differences(disturbance.after, contents)} after {describe_fault(place)}")
-    wrong += find_unsound(place.url)
+    wrong += find_unsound(operation.result(place))
     if disturbance.published and (runs := list_mlflow_runs(place.mlflow)) != disturbance.published:
         wrong.append(f"MLflow has {len(runs)} runs instead of {len(disturbance.published)}: {describe_fault(place)}")
     return wrong
