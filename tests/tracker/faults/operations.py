@@ -78,7 +78,7 @@ class Operation:
     is_gradual: bool = False
     is_repeatable: bool = True
     starts_empty: bool = False
-    result: Callable[[Place], str] = lambda place: place.url  # noqa: E731
+    result: Callable[[Place], str] = lambda place: place.url
 
     def run(self, place: Place) -> None:
         """Run the command; ends the process."""
