@@ -5,6 +5,7 @@ Everything goes over the driver's own cursor inside the transaction of the SQLAl
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -14,6 +15,8 @@ import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, pack_scores
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
+from tracker.database import format_url
+from tracker.errors import DatabaseError, first_line
 
 SCORES_PER_BATCH = 100_000
 TEXTS_PER_BATCH = 2_000
@@ -41,7 +44,11 @@ _RESTORE_CONSTRAINTS = (
 
 
 def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") -> Iterator[Sequence[Row]]:
-    """Yield the rows of a table that meet the terms, in batches, as Python values, in the order of its key."""
+    """Yield the rows of a table that meet the terms, in batches, as Python values, in the order of its key.
+
+    Raises:
+        DatabaseError: the driver fails.
+    """
     names, keys = _names(table), ", ".join(f'"{column.name}"' for column in table.primary_key)
     statement = f'SELECT {names} FROM "{table.name}" WHERE {terms} ORDER BY {keys}'
     engine = connection.dialect.name
@@ -52,8 +59,20 @@ def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") 
         cursor.execute(statement)
         while rows := cursor.fetchmany(_batch_size(table)):
             yield convert_rows(rows, convert)
+    except driver_errors(engine) as error:
+        where = format_url(connection.engine.url)
+        raise DatabaseError(f"{table.name} could not be read from {where}: {first_line(error)}.") from error
     finally:
         cursor.close()
+
+
+def driver_errors(engine: str) -> tuple[type[Exception], ...]:
+    """Return the errors of an engine's driver, as its own cursor raises them."""
+    if engine == "sqlite":
+        return (sqlite3.Error,)
+    import psycopg
+
+    return (psycopg.Error,)
 
 
 def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:

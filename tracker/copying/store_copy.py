@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
+from tracker.copying.engines import driver_errors, fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Row, RowsChecksum
 from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
@@ -233,14 +232,9 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 @contextmanager
 def naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
     """Name the table in an error of the driver."""
-    kinds: tuple[type[Exception], ...] = (sqlite3.Error,)
-    if engine.dialect.name == "postgresql":
-        import psycopg
-
-        kinds = (*kinds, psycopg.Error)
     try:
         yield
-    except kinds as error:
+    except driver_errors(engine.dialect.name) as error:
         message = str(error).splitlines()[0]
         raise DatabaseError(
             f"{table.name} could not be copied into {format_url(engine.url)}: {message}. Nothing was copied."

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tracker import schema
 from tracker.cli import suffrage
+from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import copy_store
 from tracker.copying.values import RowsChecksum
 from tracker.database import connect, create_unchecked_engine, find_stray_rows, schema_differences, transaction, upgrade
@@ -190,6 +191,18 @@ class TestErrors:
         with pytest.raises(DatabaseError, match="model could not be copied"):
             copy_store(everything, target)
         target.dispose()
+
+    def test_a_failed_read_is_named_with_its_table(
+        self, everything: sa.Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr("tracker.copying.engines.convert_rows", fail)
+        with transaction(everything, write=False) as session, pytest.raises(DatabaseError) as caught:
+            list(read_rows(session.connection(), schema.metadata.tables["model"]))
+        assert str(caught.value).startswith("model could not be read from sqlite:///")
+        assert str(caught.value).endswith(": disk I/O error.")
 
 
 class TestCommand:

@@ -138,6 +138,7 @@ def _fail_in_drivers(faults: Faults) -> None:
 
     for owner, names in (
         (psycopg.Cursor, ("execute", "executemany", "fetchone", "fetchmany", "fetchall")),
+        (psycopg.ServerCursor, ("execute", "fetchone", "fetchmany", "fetchall")),
         (psycopg.Connection, ("commit",)),
         (psycopg.Copy, ("write",)),
     ):
