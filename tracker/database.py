@@ -145,10 +145,21 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
             if exclusive and engine.dialect.name == "postgresql":
                 lock_for_writing(session.connection())
             yield session
+    except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
+        raise DatabaseError(explain(exc.OperationalError(None, None, error), engine)) from error
     except exc.DBAPIError as error:
         if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise
         raise DatabaseError(explain(error, engine)) from error
+
+
+def driver(engine: str) -> Any:
+    """Return the module of an engine's driver, with the errors that its cursors raise."""
+    if engine == "sqlite":
+        return sqlite3
+    import psycopg
+
+    return psycopg
 
 
 def lock_for_writing(connection: sa.Connection) -> None:

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tracker.database import connect, create_unchecked_engine, current_version, format_url, upgrade
+from tracker.database import (
+    connect,
+    create_unchecked_engine,
+    current_version,
+    driver,
+    format_url,
+    transaction,
+    upgrade,
+)
 from tracker.errors import DatabaseError
 
 
@@ -48,6 +56,10 @@ class TestReadOnly:
 
 
 class TestErrors:
+    def test_an_error_of_the_driver_beside_sqlalchemy_is_explained(self, store: sa.Engine) -> None:
+        with pytest.raises(DatabaseError, match="the disk is full"), transaction(store):
+            raise driver(store.dialect.name).OperationalError("disk I/O error")
+
     def test_a_folder_is_no_store(self, tmp_path: Path) -> None:
         with pytest.raises(DatabaseError, match="is a folder"):
             connect(f"sqlite:///{tmp_path}")

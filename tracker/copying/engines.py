@@ -5,7 +5,6 @@ Everything goes over the driver's own cursor inside the transaction of the SQLAl
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -15,7 +14,7 @@ import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, pack_scores
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
-from tracker.database import format_url
+from tracker.database import driver, format_url
 from tracker.errors import DatabaseError, first_line
 
 SCORES_PER_BATCH = 100_000
@@ -59,20 +58,11 @@ def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") 
         cursor.execute(statement)
         while rows := cursor.fetchmany(_batch_size(table)):
             yield convert_rows(rows, convert)
-    except driver_errors(engine) as error:
+    except driver(engine).Error as error:
         where = format_url(connection.engine.url)
         raise DatabaseError(f"{table.name} could not be read from {where}: {first_line(error)}.") from error
     finally:
         cursor.close()
-
-
-def driver_errors(engine: str) -> tuple[type[Exception], ...]:
-    """Return the errors of an engine's driver, as its own cursor raises them."""
-    if engine == "sqlite":
-        return (sqlite3.Error,)
-    import psycopg
-
-    return (psycopg.Error,)
 
 
 def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:

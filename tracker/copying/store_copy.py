@@ -12,9 +12,17 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.copying.engines import driver_errors, fill_table, has_key_counter, read_last_key, read_rows, set_last_key
+from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Row, RowsChecksum
-from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
+from tracker.database import (
+    current_version,
+    driver,
+    ensure_current,
+    explain,
+    find_stray_rows,
+    format_url,
+    lock_for_writing,
+)
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata
@@ -234,7 +242,7 @@ def naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
     """Name the table in an error of the driver."""
     try:
         yield
-    except driver_errors(engine.dialect.name) as error:
+    except driver(engine.dialect.name).Error as error:
         message = str(error).splitlines()[0]
         raise DatabaseError(
             f"{table.name} could not be copied into {format_url(engine.url)}: {message}. Nothing was copied."
