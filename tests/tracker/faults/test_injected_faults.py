@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from conftest import Disturbance
+from disturbance import Disturbance
 from forked_process import fork
 from injection import KINDS, Faults, Kind
 from operations import OPERATIONS, Contents, Operation, Place, find_unsound, list_mlflow_runs, read_contents
