@@ -20,6 +20,7 @@ from tracker.cli import suffrage
 from tracker.cli.values.setting_option import SettingOption
 from tracker.errors import SettingsError
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, TASK_EFFECTS
+from tracker.settings.input_limits import current_limits, parse_limits
 from tracker.settings.known_settings import SETTINGS
 from tracker.settings.resolution import parse_value, redact, resolve_setting
 from tracker.settings.settings_file import (
@@ -65,6 +66,8 @@ def list_values(option: click.Option) -> list[Any]:
     setting = next(setting for setting in SETTINGS.values() if setting.parameter == option.name)
     if isinstance(option.type, click.Choice):
         return [*option.type.choices][:2]
+    if setting.name == "limits":
+        return ["columns=3", "value=200MB"]
     values = {bool: [False, True], int: [0, 1, 7], float: [0.0, 0.95, 0.5]}.get(setting.kind, ["a", "b"])
     default = option.default if isinstance(option.default, setting.kind) else values[0]
     return [default, next(value for value in values if value != default and setting.check(value))]
@@ -73,10 +76,15 @@ def list_values(option: click.Option) -> list[Any]:
 def read_value(option: click.Option, *arguments: str) -> Any:
     """Return the value of an option after arguments."""
     context = click.Command("x", params=[option]).make_context("x", [*arguments])
+    if not option.expose_value:  # limits apply to all files that the command reads
+        with context:
+            return current_limits()
     return context.params[option.name]  # type: ignore[index]
 
 
 def as_read(option: click.Option, value: Any) -> Any:
+    if not option.expose_value:
+        return parse_limits(value, "the test")
     return (value,) if option.multiple else value
 
 
