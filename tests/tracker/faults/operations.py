@@ -22,13 +22,14 @@ from tracker.database import (
     upgrade,
 )
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.verification import find_content_faults
 from tracker.run_settings import USAGE
 from tracker.schema.search_index import find_search_faults
 
 OLD_DATABASES = Path(__file__).parents[2] / "old_databases"
 VOLATILE = {"created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum"}
 """Columns that differ between two runs of the same command. Checksums cover keys, and `find_unsound` verifies them."""
-WITHOUT = {"database", "undo_record", "publication", "evaluation_lease"}
+WITHOUT = {"checksum", "database", "undo_record", "publication", "evaluation_lease"}
 """Tables with random keys, times or addresses of MLflow."""
 
 Contents = Mapping[str, Sequence[str]]
@@ -260,6 +261,7 @@ def find_unsound(url: str) -> list[str]:
             return []
         with transaction(engine, write=False) as session:
             wrong = [f"the scores of run {key} differ from their checksum" for key in verify_checksums(session)]
+            wrong += map(str, find_content_faults(session.connection()))
             return wrong + find_stray_rows(session) + find_search_faults(session.connection())
     finally:
         engine.dispose()
