@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypedDict, TypeVar, cast
@@ -146,6 +147,17 @@ class EvaluationOptions(_ExampleOptions, total=False):
     budget: str | None
     price_read: float | None
     price_written: float | None
+
+
+def limit_files(limits: str | None) -> AbstractContextManager[None]:
+    """Apply limits such as ``columns=200000,value=200MB`` to the files that are read; None for those of the settings.
+
+    Raises:
+        SettingsError: a name or number is not valid.
+    """
+    from tracker.settings.input_limits import parse_limits, use_limits
+
+    return nullcontext() if limits is None else use_limits(parse_limits(limits, "limits"))
 
 
 class _CommandDefault:

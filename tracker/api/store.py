@@ -23,6 +23,7 @@ from tracker.api.options import (
     Names,
     PromptImportOptions,
     WeightedOptions,
+    limit_files,
     named_options,
 )
 from tracker.api.result import AnalysisResult, make_result
@@ -117,6 +118,7 @@ class Store(StoreQueries):
         strict: bool = False,
         new_metric: bool = False,
         dry_run: bool = False,
+        limits: str | None = None,
         **options: Unpack[IngestOptions],
     ) -> Rows[IngestResult]:
         """Ingest files, the results in folders, or a data frame; each completely or not at all, and only once.
@@ -130,6 +132,7 @@ class Store(StoreQueries):
             strict: reject a file whose reported scores differ from those computed from its rows.
             new_metric: store scores again that the benchmark has under another metric.
             dry_run: report the changes without making them.
+            limits: limits on the files, such as ``columns=200000,value=200MB``; None for those of the settings.
             options: facts that the files do not contain: ``benchmark``, ``metric``, ``model``, ``condition``, and all
                 other fields of `tracker.ingest.measurement.ReadOptions`.
 
@@ -156,12 +159,13 @@ class Store(StoreQueries):
         handling |= {"new_metric": new_metric, "dry_run": dry_run}
         read_options = ReadOptions(**{key: _as_tuple(value) for key, value in options.items()})
         if is_data_frame(paths):
-            with written_frame(paths, name) as path:
+            with limit_files(limits), written_frame(paths, name) as path:
                 result = ingest_file(self.engine, path, read_options, format=format, **handling)
             return Rows([replace(result, path=Path(name))], "file", _FILES)
         path_list: Any = [paths] if isinstance(paths, str | os.PathLike) else list(cast(Iterable[Any], paths))
-        files = find_files([Path(item) for item in path_list], read_options, format=format)
-        results = [ingest_file(self.engine, path, read_options, format=format, **handling) for path in files]
+        with limit_files(limits):
+            files = find_files([Path(item) for item in path_list], read_options, format=format)
+            results = [ingest_file(self.engine, path, read_options, format=format, **handling) for path in files]
         return Rows(results, "file", _FILES)
 
     @named_options(PromptImportOptions)
@@ -173,6 +177,7 @@ class Store(StoreQueries):
         dry_run: bool = False,
         on_conflict: Literal["error", "skip", "update"] = "error",
         progress: Callable[[int, int], None] | None = None,
+        limits: str | None = None,
         **options: Unpack[PromptImportOptions],
     ) -> PromptIngestResult:
         """Import a benchmark's prompts from published data, for evaluations.
@@ -183,6 +188,7 @@ class Store(StoreQueries):
             dry_run: report the changes without making them.
             on_conflict: what to do if reference answers contradict the stored ones: ``skip``, ``update``, ``error``.
             progress: called with the amount done and the total.
+            limits: limits on the files, such as ``columns=200000,value=200MB``; None for those of the settings.
             options: fields of `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``,
                 ``splits``.
 
@@ -206,15 +212,16 @@ class Store(StoreQueries):
             key: [value] if key in one_or_several and isinstance(value, str) else value
             for key, value in options.items()
         }
-        return ingest_prompts(
-            self.engine,
-            benchmark,
-            os.fspath(source),
-            PromptOptions(**chosen),
-            on_conflict=on_conflict,
-            dry_run=dry_run,
-            progress=progress,
-        )
+        with limit_files(limits):
+            return ingest_prompts(
+                self.engine,
+                benchmark,
+                os.fspath(source),
+                PromptOptions(**chosen),
+                on_conflict=on_conflict,
+                dry_run=dry_run,
+                progress=progress,
+            )
 
     @named_options(EvaluationOptions)
     def evaluate(

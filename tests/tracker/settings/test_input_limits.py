@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tracker
 from tracker.cli import suffrage
 from tracker.database import connect
 from tracker.errors import BadInputError, SettingsError
@@ -38,6 +39,27 @@ def test_a_limit_is_raised_by_option_environment_and_file(tmp_path: Path, monkey
     monkeypatch.delenv("SUFFRAGE_LIMITS")
     (tmp_path / "suffrage.toml").write_text('limits = "columns=7, value=2MB"\n')
     assert current_limits() == InputLimits(columns=7, value=2_000_000)
+
+
+def test_a_limit_is_raised_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wide.csv").write_text("model,a,b,c\nm,1,0,1\nn,0,1,1\n")
+    row = '{"q": "Is it?", "o": ["yes", "no"], "a": "B"}'
+    (tmp_path / "rows.jsonl").write_text(row + "\n")
+    fields = {"text": "q", "choices": "o", "answer": "a"}
+    monkeypatch.setenv("SUFFRAGE_LIMITS", "columns=3, value=5")
+    with tracker.open(f"sqlite:///{tmp_path}/store.db") as store:
+        for limits in (None, "columns=3,value=5"):
+            with pytest.raises(BadInputError, match="the limit is"):
+                store.ingest(tmp_path / "wide.csv", benchmark="b", orient="models", limits=limits)
+            with pytest.raises(BadInputError, match="the limit is"):
+                store.prompts_from("quiz", tmp_path / "rows.jsonl", fields=fields, answer_is="letter", limits=limits)
+        assert store.ingest(tmp_path / "wide.csv", benchmark="b", orient="models", limits="columns=6")
+        assert store.prompts_from(
+            "quiz", tmp_path / "rows.jsonl", fields=fields, answer_is="letter", limits="value=200"
+        ).summary()
+        with pytest.raises(SettingsError, match="in limits is not valid"):
+            store.ingest(tmp_path / "wide.csv", limits="colums=3")
+    assert current_limits() == InputLimits(columns=3, value=5)
 
 
 @pytest.mark.parametrize("text", ["colums=3", "columns", "columns=", "columns=-1", "columns=1e3", "=3", "columns=3x"])
