@@ -7,7 +7,7 @@ import json
 import logging
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,23 @@ def key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_KEY", SECRET)
 
 
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """All that is logged, on every level.
+
+    Levels are set with `setLevel`: a logger remembers which levels are enabled, and only that makes it forget.
+    """
+    text = io.StringIO()
+    monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler(text)])
+    loggers = [logging.root, *map(logging.getLogger, LOGGERS)]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
+    yield text
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
 def everything_of(error: BaseException) -> str:
     """All that a crash report could show: messages, causes, and the local variables of each frame of the tracker."""
     text = "".join(traceback.format_exception(error))
@@ -54,12 +71,8 @@ def everything_of(error: BaseException) -> str:
 class TestNowhere:
     @pytest.mark.parametrize("method", ["letters", "generation"])
     def test_not_in_replies_settings_warnings_or_output_even_if_the_server_repeats_it(
-        self, prompts: list[RenderedPrompt], opened: Open, method: str, monkeypatch: pytest.MonkeyPatch
+        self, prompts: list[RenderedPrompt], opened: Open, method: str, logged: io.StringIO
     ) -> None:
-        logged = io.StringIO()
-        monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler(logged)])
-        monkeypatch.setattr(logging.root, "level", logging.NOTSET)
-
         def echo_headers(request: Any) -> tuple[int, Any] | None:
             if "Number 3?" in str(request.body):
                 return 400, {
@@ -118,13 +131,8 @@ class TestNowhere:
         assert SECRET not in everything_of(caught.value)
 
     def test_not_in_logs_of_the_library_even_if_a_header_of_the_server_repeats_it(
-        self, opened: Open, monkeypatch: pytest.MonkeyPatch
+        self, opened: Open, logged: io.StringIO
     ) -> None:
-        logged = io.StringIO()
-        monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler(logged)])
-        monkeypatch.setattr(logging.root, "level", logging.DEBUG)
-        for name in LOGGERS:
-            monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)
         with ProtocolServer(extra_headers={"X-Key": SECRET, "X-Part": SECRET[4:16]}) as server:
             opened(server, key_env="THEIR_KEY")
         assert "b'X-Key', b'***'" in logged.getvalue()
