@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -305,7 +306,7 @@ class TestErrors:
                 raise RuntimeError("pulled the plug")
 
         blocks = prompts([Q3], text=["new"]), scores({Q1: 0, Q2: 1}), scores({Q2: 1}, "y"), answers({Q2: "A"}, "y")
-        for n_statements in range(100):
+        for n_statements in count():
             left = n_statements
             sa.event.listen(store, "before_cursor_execute", fail)
             try:
