@@ -38,7 +38,10 @@ def write_pages() -> dict[str, str]:
 
 def write_command_page(words: str, command: click.Command) -> str:
     """Return the Markdown of a command: description, usage, arguments and options, subcommands, examples."""
-    context = click.Context(command, info_name=f"{PROGRAM} {words}", max_content_width=88)
+    settings = suffrage.context_settings | {
+        "max_content_width": 88
+    }  # click keeps the names of --help from the first use
+    context = click.Context(command, info_name=f"{PROGRAM} {words}", **settings)
     parts = [f"# {PROGRAM} {words}", _as_markdown(command.help or "")]
     if words.startswith("analyze "):
         name = words.removeprefix("analyze ")
