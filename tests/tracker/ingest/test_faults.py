@@ -186,6 +186,7 @@ class TestServerGone:
         self, postgres_url: str, cut: Callable[[], int], n_statements: int
     ) -> None:
         engine = connect(postgres_url)
+        before = all_rows(engine)
         left = n_statements
 
         def count(*_: object) -> None:
@@ -203,7 +204,7 @@ class TestServerGone:
         assert left <= 0
         engine.dispose()
         fresh = connect(postgres_url)
-        assert {name: rows for name, rows in all_rows(fresh).items() if rows and name != "database"} == {}
+        assert all_rows(fresh) == before
         fresh.dispose()
 
     def test_a_command_that_is_interrupted_reports_it_and_stores_nothing(

@@ -23,6 +23,13 @@ benchmark = sa.table(
     sa.column("revision", sa.String()),
     sa.column("default_metric_id", sa.Integer()),
 )
+checksum = sa.table(
+    "checksum",
+    sa.column("table_name", sa.String()),
+    sa.column("key", sa.BigInteger()),
+    sa.column("high", sa.BigInteger()),
+    sa.column("low", sa.BigInteger()),
+)
 database = sa.table("database", sa.column("id", sa.String()), sa.column("created", sa.DateTime(timezone=True)))
 embedding = sa.table(
     "embedding",
