@@ -13,7 +13,14 @@ from sqlalchemy.orm import Session
 
 from tracker.copying.store_copy import CopyResult, check_empty, copy_store
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
-from tracker.database import create_unchecked_engine, current_version, ensure_current, explain, find_stray_rows
+from tracker.database import (
+    create_unchecked_engine,
+    current_version,
+    ensure_current,
+    explain,
+    find_stray_rows,
+    format_url,
+)
 from tracker.errors import BadInputError, DatabaseError, first_line
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.integrity.verification import find_content_faults
@@ -33,8 +40,7 @@ def back_up(store: sa.Engine, path: Path, progress: Progress | None = None) -> N
         progress: called with the number of finished pages or rows, and of all of them.
 
     Raises:
-        DatabaseError: the store cannot be used, or the disk is full.
-        BadInputError: the backup is not sound.
+        DatabaseError: the store cannot be used or is damaged, or the disk is full.
     """
     ensure_current(store, create=False)
     if store.dialect.name == "sqlite":
@@ -48,7 +54,11 @@ def back_up(store: sa.Engine, path: Path, progress: Progress | None = None) -> N
                 connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
         finally:
             target.dispose()
-    check_backup(path)
+    if faults := _find_faults(path):
+        raise DatabaseError(
+            f"{format_url(store.url)} is damaged: {faults[0]}. No backup was written. "
+            "`suffrage doctor` lists all faults and what to do."
+        )
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -59,6 +69,11 @@ def check_backup(path: Path) -> None:
     Raises:
         BadInputError: it is not.
     """
+    if faults := _find_faults(path):
+        raise BadInputError(path, f"is damaged: {faults[0]}.", advice=AGAIN)
+
+
+def _find_faults(path: Path) -> list[str]:
     with open_store_file(path) as engine:
         try:
             with Session(engine) as session:
@@ -67,8 +82,7 @@ def check_backup(path: Path) -> None:
                 faults += [f"the scores of run {run} do not match their checksum" for run in verify_checksums(session)]
         except UNREADABLE as error:
             faults = [first_line(error)]
-        if faults:
-            raise BadInputError(path, f"is damaged: {faults[0]}.", advice=AGAIN)
+    return faults
 
 
 def restore(path: Path, store: sa.Engine, *, replace: bool = False, progress: Progress | None = None) -> CopyResult:

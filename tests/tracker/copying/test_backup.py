@@ -187,6 +187,13 @@ class TestRestore:
         with pytest.raises(BadInputError, match="no such file"):
             restore(tmp_path / "none.db", store)
 
+    @pytest.mark.tampers
+    def test_a_damaged_store_has_no_backup(self, store: sa.Engine, tmp_path: Path) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("UPDATE database SET id = 'changed'"))
+        with pytest.raises(DatabaseError, match=r"database .*differs from what was stored. No backup was written"):
+            back_up(store, tmp_path / "b.db")
+
     def test_a_backup_of_the_first_version_is_upgraded(self, store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "b.db"
         raw = sqlite3.connect(path)
