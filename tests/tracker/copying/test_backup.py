@@ -126,7 +126,7 @@ class TestBackup:
         def fail(path: Path) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(backups, "check_backup", fail)
+        monkeypatch.setattr(backups, "_find_faults", fail)
         with suppress(KeyboardInterrupt):
             run("db", "backup", tmp_path / "b.db", "--database", url)
         after = [path.name for path in tmp_path.iterdir() if not path.name.startswith("store.db-")]
