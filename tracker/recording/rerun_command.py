@@ -10,6 +10,7 @@ from tracker.errors import NotFoundError, PluginError
 from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.selection import MIN_COVERAGE, WHOLE
+from tracker.queries.weights import CUSTOM
 from tracker.recording.declaration import load_declaration
 from tracker.recording.registry import find_analysis
 
@@ -30,6 +31,9 @@ def rerun_command(record: FindingRecord) -> str | None:
         choices = {name: value for name, value in record.parameters.items() if value is not None}
         data = {name: value for name, value in (record.selection or {}).items() if name not in record.parameters}
         return shlex.join(["suffrage", VERDICT, *benchmark, *selection_arguments({**data, **choices}), "--record"])
+    if record.name == CUSTOM:  # no analysis: the weights are those of a file
+        name, file = record.parameters["name"], record.parameters["file"]
+        return shlex.join(["suffrage", "weights", *benchmark, file, "--name", name])
     selected = selection_arguments(record.selection or {}, min_coverage=_default_coverage(record.name))
     options = [*parameter_arguments(record.name, record.parameters), *selected]
     return shlex.join(["suffrage", "analyze", record.name, *benchmark, *options])

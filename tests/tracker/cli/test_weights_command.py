@@ -19,7 +19,9 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, NotFoundError
+from tracker.queries.findings.finding_records import get_finding
 from tracker.queries.sql import tables
+from tracker.recording.rerun_command import rerun_command
 
 HALF = "".join(f"p{i},{i % 4}\n" for i in range(20))
 
@@ -64,6 +66,18 @@ class TestIngest:
         [run_shown] = client.search_runs([experiment.experiment_id])
         assert run_shown.data.metrics["n_prompts"] == 20
         assert run_shown.data.params["file"] == "my weights.csv"
+
+    def test_the_command_that_repeats_it_records_the_same_weights(
+        self, filled: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        written(tmp_path / "my weights.csv", f"prompt_id,weight\n{HALF}")
+        run(filled, "weights", "arithmetic", "my weights.csv", "--no-mlflow")
+        with transaction(filled, write=False) as session:
+            command = rerun_command(get_finding(session, 1))
+        assert command == "suffrage weights arithmetic 'my weights.csv' --name my-weights"
+        run(filled, *shlex.split(command)[1:], "--no-mlflow")
+        assert stored(filled, 2) == stored(filled, 1)
 
     def test_publish_makes_up_for_what_was_not_shown(
         self, filled_file: sa.Engine, tmp_path: Path, tracking_uri: str
