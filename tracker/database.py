@@ -31,6 +31,8 @@ KEYS_PER_QUERY = 1000
 """Keys in one statement; databases limit the number of its parameters."""
 NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
+IO_ERROR = "58030"
+"""PostgreSQL's error code for files that its server cannot read or write."""
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -181,13 +183,24 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     """Return the meaning of a driver's operational error, and the fix."""
     message = str(error.orig).splitlines()[0] if error.orig else str(error)
     where = format_url(engine.url)
-    if "full" in message or "disk I/O" in message or "No space" in message:
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if "full" in message or "No space" in message:
         return (
             f"{where}: the disk is full ({message}). Nothing of this step was stored. Free some space and run it again."
         )
+    if sqlstate == IO_ERROR:
+        return (
+            f"{where}: the server cannot read or write its files ({message}). Nothing of this step was stored. "
+            "Check the disk and the log of the server, then the store: suffrage db check"
+        )
+    if "disk I/O" in message:
+        return (
+            f"{where}: the disk is full or faulty ({message}). Nothing of this step was stored. Free some space, "
+            "or check the disk, and run it again."
+        )
     if "locked" in message:
         return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
-    if getattr(error.orig, "sqlstate", None) in NOT_ALLOWED:
+    if sqlstate in NOT_ALLOWED:
         return (
             f"{where}: this role lacks the privilege ({message}). Connect with another role: docs/how-to/postgresql.md."
         )

@@ -40,4 +40,10 @@ def test_a_notebook_runs_in_a_kernel(path: Path, tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     prepare(path, tmp_path)
     notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = None
     nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    assert counts == list(range(1, len(counts) + 1))
+    assert counts

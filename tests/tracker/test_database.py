@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from psycopg import errors
 
 from tracker.database import (
     connect,
     create_unchecked_engine,
     current_version,
     driver,
+    explain,
     format_url,
     transaction,
     upgrade,
@@ -59,6 +61,13 @@ class TestErrors:
     def test_an_error_of_the_driver_beside_sqlalchemy_is_explained(self, store: sa.Engine) -> None:
         with pytest.raises(DatabaseError, match="the disk is full"), transaction(store):
             raise driver(store.dialect.name).OperationalError("disk I/O error")
+
+    def test_a_fault_of_the_servers_disk_is_no_full_disk(self, store: sa.Engine) -> None:
+        fault = errors.IoError('could not read block 7 in file "base/1/2": Input/output error')
+        message = explain(sa.exc.OperationalError(None, None, fault), store)
+        assert "the server cannot read or write its files" in message
+        assert "log of the server" in message
+        assert "is full" not in message
 
     def test_a_folder_is_no_store(self, tmp_path: Path) -> None:
         with pytest.raises(DatabaseError, match="is a folder"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def everything(tmp_path: Path) -> sa.Engine:
 def dump(engine: sa.Engine) -> list[str]:
     """Every row of every table as SQL, from a copy on SQLite; without the checksum of its definitions of tables."""
     skipped = ("prompt_search", """INTO "checksum" VALUES('sqlite_master'""")
-    with sqlite3.connect(str(engine.url.database)) as raw:
+    with closing(sqlite3.connect(str(engine.url.database))) as raw:
         lines = [line for line in raw.iterdump() if line.startswith("INSERT")]
     return sorted(line for line in lines if not any(part in line for part in skipped))
 
@@ -111,7 +111,7 @@ class TestBackup:
             stop.set()
             writer.join()
         for place in range(3):
-            with sqlite3.connect(tmp_path / f"{place}.db") as raw:
+            with closing(sqlite3.connect(tmp_path / f"{place}.db")) as raw:
                 of_new = "FROM task JOIN benchmark b ON b.id = benchmark_id WHERE b.name LIKE 'new %'"
                 query = f"SELECT count(*) {of_new} GROUP BY b.id"
                 assert {n for (n,) in raw.execute(query)} <= {3}
@@ -257,7 +257,7 @@ class TestVerify:
         paths = str(everything.url.database), str(tmp_path / "b.db")
         equal = run("db", "verify", *paths)
         assert (equal.exit_code, equal.stderr) == (0, "Equal: every row of both stores.\n")
-        with sqlite3.connect(paths[1]) as raw:
+        with closing(sqlite3.connect(paths[1])) as raw, raw:
             raw.execute("UPDATE prompt SET text = 'changed' WHERE id = 2")
         different = run("db", "verify", *paths, "--format", "csv")
         assert different.exit_code == 1

@@ -176,6 +176,8 @@ class TestLocks:
             upgrade(writer)
             with lock_publishing(writer):
                 pass
+        with transaction(writer, write=False) as session:
+            assert session.scalars(sa.select(Model.name)).all() == ["written meanwhile"]
         writer.dispose()
 
     def test_exclusive_writers_wait_for_each_other(self, postgres_url: str) -> None:
