@@ -83,6 +83,10 @@ def test_the_verdict_names_the_rivals_ties_and_why_a_lead_is_not_tested(engine: 
         "close-a, close-b, far-ahead share the first place; no other of the 4 ranked models may be first "
         "(95% confidence)."
     )
+    tied = replace(shared, rows=tuple(row for row in shared.rows if row.rank == shared.rows[0].rank))
+    assert tied.describe_lead() == (
+        "close-a, close-b, far-ahead share the first place: no ranked model is ahead of another."
+    )
     ahead = replace(shared, rows=(replace(shared.rows[0], rank=1.0, mean=0.75), *shared.rows[1:]))
     gap = 0.75 - shared.rows[1].mean
     assert ahead.describe_lead() == (

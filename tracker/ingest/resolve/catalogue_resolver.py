@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from sqlmodel import select
 
-from tracker.errors import BadInputError, ConflictError
+from tracker.errors import MAX_KNOWN_NAMES, BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.resolve.similar_models import comparison_key, describe_similar
 from tracker.ingest.resolve.similar_tasks import describe_similar_tasks
+from tracker.name_lists import join_names
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskAlias, TaskScore
 from tracker.schema.table import Table
 
@@ -26,7 +27,7 @@ MODEL_FACTS = ("organization", "family", "parameters", "released", "open_weights
 
 def make_unknown_benchmark_error(path: Path, known: Sequence[str] = ()) -> BadInputError:
     """Return the error for a file that names no benchmark; ``known`` are the stored ones."""
-    hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
+    hint = f" Known: {join_names(known, MAX_KNOWN_NAMES)}." if known else ""
     return BadInputError(path, "the benchmark is unknown.", advice=f"Name it with --benchmark NAME.{hint}")
 
 

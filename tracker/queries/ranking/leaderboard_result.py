@@ -226,6 +226,8 @@ class Leaderboard(NotebookResult):
         rivals = [name for name in self.contenders if name not in leaders]
         if rivals:
             lead = f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
+        elif len(leaders) == len(ranked):
+            lead = f"{lead}: no ranked model is ahead of another."
         else:
             lead = f"{lead}; no other of the {len(ranked):,} ranked models may be first (95% confidence)."
         estimands = self.describe_estimands(leaders[0]) if len(leaders) == 1 else ""
