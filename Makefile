@@ -66,7 +66,7 @@ audit: .venv/audit.stamp
 	$(BIN)/python tests/audit.py
 
 soak: .venv/all.stamp
-	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random
+	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random --verify-stores
 
 clean:
 	rm -rf .venv

@@ -9,21 +9,19 @@ from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from tracker.copying.store_copy import CopyResult, check_empty, copy_store
+from tracker.copying.store_faults import find_store_faults
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
 from tracker.database import (
     create_unchecked_engine,
     current_version,
     ensure_current,
     explain,
-    find_stray_rows,
     format_url,
 )
 from tracker.errors import BadInputError, DatabaseError, first_line
-from tracker.ingest.write.checksums import verify_checksums
-from tracker.integrity.verification import find_content_faults
+from tracker.integrity.verification import snapshot
 
 Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 4_000
@@ -76,13 +74,10 @@ def check_backup(path: Path) -> None:
 def _find_faults(path: Path) -> list[str]:
     with open_store_file(path) as engine:
         try:
-            with Session(engine) as session:
-                faults = find_stray_rows(session)
-                faults += [str(fault) for fault in find_content_faults(session.connection())]
-                faults += [f"the scores of run {run} do not match their checksum" for run in verify_checksums(session)]
+            with snapshot(engine) as connection:
+                return [str(fault) for fault in find_store_faults(connection)]
         except UNREADABLE as error:
-            faults = [first_line(error)]
-    return faults
+            return [first_line(error)]
 
 
 def restore(path: Path, store: sa.Engine, *, replace: bool = False, progress: Progress | None = None) -> CopyResult:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import platform
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
+from tracker.copying.store_faults import StoreFault, find_store_faults
+from tracker.copying.store_files import UNREADABLE
 from tracker.database import (
     current_version,
-    find_stray_rows,
     format_url,
     known_versions,
     schema_differences,
     transaction,
 )
-from tracker.errors import DatabaseError, PublishingError
-from tracker.ingest.write.checksums import verify_checksums
-from tracker.integrity.verification import find_content_faults, snapshot
+from tracker.errors import DatabaseError, PublishingError, first_line
+from tracker.integrity.verification import snapshot
 from tracker.name_lists import join_names
 from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
@@ -63,45 +61,29 @@ def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
         yield Check(name="store", verdict="problem", result="the store cannot be read further", advice=str(error))
 
 
-def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
-    """Return the problems of a store of this version, by subject; empty if it is sound."""
+def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
+    """Yield the faults of a store of this version; nothing if it is sound."""
     try:
         for difference in schema_differences(engine):
-            yield "schema", difference
-    except (DBAPIError, UnicodeDecodeError) as error:
-        yield "schema", f"the tables cannot be read: {_message(error)}"
+            yield StoreFault(about="schema", sentence=difference)
+    except UNREADABLE as error:
+        yield StoreFault(about="schema", sentence=f"the tables cannot be read: {first_line(error)}")
         return
-    checks: tuple[tuple[str, Callable[[Session], Iterable[object]]], ...] = (
-        ("search", lambda session: find_search_faults(session.connection())),
-        ("references", find_stray_rows),
-        ("content", lambda session: find_content_faults(session.connection())),
-        ("scores", _find_changed_scores),
-    )
-    for about, find in checks:
+    with snapshot(engine) as connection:
         try:
-            with snapshot(engine) as connection, Session(bind=connection) as session:
-                for fault in find(session):
-                    yield about, str(fault)
-        except (DBAPIError, UnicodeDecodeError) as error:
-            yield about, f"the store cannot be read: {_message(error)}"
-
-
-def _find_changed_scores(session: Session) -> Iterator[str]:
-    for run in verify_checksums(session):
-        yield (
-            f"run {run}: its scores differ from those stored at ingestion. Ingest its file again with --on-conflict "
-            "update. A run evaluated here must be deleted and evaluated again"
-        )
-
-
-def _message(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+            with connection.begin_nested():
+                for sentence in find_search_faults(connection):
+                    yield StoreFault(about="search", sentence=sentence)
+        except UNREADABLE as error:
+            yield StoreFault(about="search", sentence=f"the store cannot be read: {first_line(error)}")
+        yield from find_store_faults(connection)
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
     faults_by_check: dict[str, list[str]] = {"schema": [], "search": [], "references": [], "content": [], "scores": []}
-    for about, sentence in find_faults(engine):
-        faults_by_check[about].append(sentence.partition(":")[0] if about == "scores" else sentence)
+    for fault in find_faults(engine):
+        of_run = fault.about == "scores" and fault.content
+        faults_by_check[fault.about].append(f"run {of_run.key}" if of_run else fault.sentence)
     descriptions = {
         "schema": ("the tables match this version of the program", "Restore a backup, or export and ingest again."),
         "search": ("the search index holds every prompt", "Create it anew: suffrage db upgrade"),

@@ -294,7 +294,7 @@ class TestErrors:
         [
             (["UPDATE benchmark SET name = 'a' || char(0)"], "benchmark: 1 rows: name is not a text, or has a zero"),
             (["UPDATE benchmark SET name = x'00ff'"], "benchmark: 1 rows: name is not a text"),
-            (["UPDATE prompt SET task_id = 77"], "refers to a missing task"),
+            (["UPDATE prompt SET task_id = 77"], "task_id is no row of task"),
             (["UPDATE run SET few_shot = 'five'"], "run: 1 rows: few_shot is not such a whole number"),
             (["UPDATE run SET few_shot = 1e300"], "run: 1 rows: few_shot is not such a whole number"),
             (["UPDATE score SET value = 9e999"], "score: 1 rows: value is not a finite number"),

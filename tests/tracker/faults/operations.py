@@ -13,16 +13,14 @@ import sqlalchemy as sa
 
 from tracker import schema
 from tracker.cli import main
+from tracker.copying.store_faults import find_store_faults
 from tracker.database import (
     create_unchecked_engine,
     current_version,
-    find_stray_rows,
     known_versions,
     transaction,
     upgrade,
 )
-from tracker.ingest.write.checksums import verify_checksums
-from tracker.integrity.verification import find_content_faults
 from tracker.run_settings import USAGE
 from tracker.schema.search_index import find_search_faults
 
@@ -260,9 +258,8 @@ def find_unsound(url: str) -> list[str]:
         if current_version(engine) != known_versions()[-1]:
             return []
         with transaction(engine, write=False) as session:
-            wrong = [f"the scores of run {key} differ from their checksum" for key in verify_checksums(session)]
-            wrong += map(str, find_content_faults(session.connection()))
-            return wrong + find_stray_rows(session) + find_search_faults(session.connection())
+            connection = session.connection()
+            return [*map(str, find_store_faults(connection)), *find_search_faults(connection)]
     finally:
         engine.dispose()
 

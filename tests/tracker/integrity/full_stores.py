@@ -42,7 +42,7 @@ def list_faults(url: str) -> list[str]:
     engine = create_unchecked_engine(url)
     try:
         ensure_current(engine, create=False)
-        return [sentence for _, sentence in find_faults(engine)]
+        return [fault.sentence for fault in find_faults(engine)]
     except (sa.exc.DBAPIError, DatabaseError) as error:
         return [str(error)]
     finally:

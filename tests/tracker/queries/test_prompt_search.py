@@ -199,7 +199,7 @@ class TestErrors:
             drop = "DROP TABLE prompt_search" if damage == "table" else f"DROP TRIGGER prompt_reindexed{on_prompt}"
             session.execute(sa.text(drop))
         on_sqlite = store.dialect.name == "sqlite"  # where the definitions of tables and triggers have a checksum
-        assert [about for about, _ in find_faults(store)] == ["search", *(["content"] if on_sqlite else [])]
+        assert [fault.about for fault in find_faults(store)] == ["search", *(["content"] if on_sqlite else [])]
         if damage == "table":
             page = TestClient(create_application(store, Access(hosts=("testserver",)))).get("/search?q=heat")
             assert (page.status_code, "Run: suffrage db upgrade" in page.text) == (503, True)

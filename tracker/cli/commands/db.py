@@ -119,7 +119,7 @@ def check(database: str | None) -> None:
 
     engine = connect(database, create=False)
     with show_activity("checking"):
-        wrong = [sentence if about == "scores" else f"{about}: {sentence}" for about, sentence in find_faults(engine)]
+        wrong = [f"{fault.about}: {fault}" for fault in find_faults(engine)]
     for line in wrong:
         echo(line)
     if wrong:

@@ -16,12 +16,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.copying.partial_copy import MEASUREMENTS
+from tracker.copying.store_faults import find_store_faults
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
-from tracker.database import find_stray_rows
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.resolve.prompt_texts import make_storable_json
-from tracker.ingest.write.checksums import verify_checksums
-from tracker.integrity.verification import find_content_faults
 from tracker.schema import metadata
 
 ROWS_PER_BATCH = 4096
@@ -115,14 +113,10 @@ def _validate(source: SourceStore) -> None:
     path, session = source.path, source.session
     try:
         _check_tables(path, session.connection())
-        if problems := find_stray_rows(session):
-            raise BadInputError(path, f"is damaged: {problems[0]}.", advice=AGAIN)
         for table in MEASUREMENTS:
             _check_values(source, metadata.tables[table])
-        for fault in find_content_faults(session.connection()):
+        for fault in find_store_faults(session.connection()):
             raise BadInputError(path, f"is damaged: {fault}.", advice=AGAIN)
-        if wrong := verify_checksums(session):
-            raise BadInputError(path, f"the scores of run {wrong[0]} do not match their checksum.", advice=AGAIN)
     except BadInputError:
         raise
     except UNREADABLE as error:
