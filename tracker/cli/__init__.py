@@ -23,6 +23,7 @@ import click
 from tracker.cli.help_text import Group
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.process.pyarrow_import import import_pyarrow_without_pandas
+from tracker.cli.process.standard_streams import open_closed_streams
 from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
 from tracker.cli.values.terminal_text import echo, echo_message
 from tracker.errors import SuffrageError
@@ -31,8 +32,8 @@ from tracker.version import __version__
 
 COMMANDS = Path(__file__).parent / "commands"
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a disk on which stdout is written."""
+NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""Errors of a disk on which stdout is written, and of a closed stdout."""
 
 GC_THRESHOLD = 100_000
 """New objects between two runs of the garbage collector; with Python's own 700 every start takes a tenth longer."""
@@ -168,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0; 1 for an error; 2 for a wrong command line; 130 after Ctrl-C; 141 if the reader of stdout is gone.
     """
+    open_closed_streams()
     gc.set_threshold(GC_THRESHOLD)
     import_pyarrow_without_pandas()
     atexit.register(gc.freeze)  # else Python frees every object of every library one by one, only to exit
@@ -216,7 +218,7 @@ def _fail(message: str, code: int = 1) -> int:
 
 def _explain_output_error(error: OSError) -> int:
     """Print the error of a file; return the exit code."""
-    if error.filename is not None or error.errno not in NO_ROOM:
+    if error.filename is not None or error.errno not in NOT_WRITABLE:
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return _fail(f"{place}{error.strerror or error}.")
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit

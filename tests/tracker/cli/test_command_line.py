@@ -128,6 +128,22 @@ class TestErrors:
         assert len(done.stderr.splitlines()) == 1
 
     @pytest.mark.parametrize(
+        ("closed", "code", "stderr"),
+        [
+            (">&-", 1, "Error: the output could not be written: Bad file descriptor. Send it somewhere else.\n"),
+            ("2>&-", 0, ""),
+            ("<&- >&- 2>&-", 1, ""),
+        ],
+    )
+    def test_a_result_without_stdout_is_an_error_and_stderr_may_be_closed(
+        self, sqlite_url: str, closed: str, code: int, stderr: str
+    ) -> None:
+        command = f"{sys.executable} -m tracker.cli benchmarks --format json --database {sqlite_url} {closed}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (code, stderr)
+        assert Path(sqlite_url.removeprefix("sqlite:///")).read_bytes().startswith(b"SQLite format 3")
+
+    @pytest.mark.parametrize(
         "url", ["mysql://u:secret@h/d", "postgresql://u:secret@127.0.0.1:1/d", "postgres://u:secret@127.0.0.1:1/d"]
     )
     def test_passwords_are_never_printed(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
