@@ -27,6 +27,7 @@ class SeparableRanks(Finding):
         n_prompts: prompts that any model was measured on.
         n_clusters: clusters of these prompts; 0 where errors are not clustered.
         cluster: what makes a cluster.
+        is_stratified: whether tasks are strata of the errors.
         n_excluded: models without a rank, since too many scores are missing.
         n_missing: missing scores of the ranked models.
         unclustered_reason: why errors are not clustered; '' where they are.
@@ -38,6 +39,7 @@ class SeparableRanks(Finding):
     n_prompts: int
     n_clusters: int
     cluster: str
+    is_stratified: bool
     n_excluded: int
     n_missing: int
     unclustered_reason: str
@@ -102,6 +104,7 @@ def separable_ranks(
         n_prompts=scores.n_prompts,
         n_clusters=groups.n_groups if ranks.is_clustered else 0,
         cluster=clusters.field,
+        is_stratified=ranks.is_clustered and groups.n_strata > 1,
         n_excluded=len(scores.excluded),
         n_missing=int(np.isnan(scores.Q).sum()),
         unclustered_reason=explain_unclustered(groups, clusters.field),

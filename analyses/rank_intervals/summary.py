@@ -9,6 +9,7 @@ import numpy as np
 from analyses.presentation.name_lists import list_leaders
 from analyses.rank_intervals.method import SeparableRanks
 from tracker.name_lists import join_names
+from tracker.queries.clusters import NONE
 from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
@@ -22,7 +23,6 @@ def summarize(finding: SeparableRanks) -> Summary:
     """Summarize which models may be first, and which pairs differ significantly."""
     ranks, k = finding.ranks, len(finding.models)
     widest = int((ranks.rank_high - ranks.rank_low + 1).max())
-    error = f"clustered by {finding.cluster}" if ranks.is_clustered else "computed as if prompts were independent"
     return Summary(
         headline=_headline(finding),
         evidence=(
@@ -31,7 +31,7 @@ def summarize(finding: SeparableRanks) -> Summary:
             _describe_groups(ranks),
             f"All {k} rank intervals hold together with probability {ranks.level:.0%}; the widest spans "
             f"{widest} rank{'s' * (widest != 1)}.",
-            f"Standard errors are {error}.",
+            _describe_errors(finding),
             *filter(None, [finding.one_per_family.describe() if finding.one_per_family else ""]),
         ),
         caveats=tuple(_list_caveats(finding)),
@@ -56,6 +56,16 @@ def _describe_groups(ranks: RankIntervals) -> str:
         return "All neighbours in the ranking differ significantly."
     groups = [describe_group(ranks, group) for group in ranks.groups]
     return f"No significant difference within: {join_names(groups, MAX_GROUPS, separator='; ')}."
+
+
+def _describe_errors(finding: SeparableRanks) -> str:
+    """How standard errors are computed."""
+    if not finding.ranks.is_clustered:
+        return "Standard errors are computed as if prompts were independent."
+    by = "" if finding.cluster == NONE else f"clustered by {finding.cluster}"
+    if finding.is_stratified:
+        by = f"{by} within tasks" if by else "stratified by task"
+    return f"Standard errors are {by}."
 
 
 def _list_caveats(finding: SeparableRanks) -> Iterator[str]:

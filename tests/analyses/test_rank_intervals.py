@@ -24,7 +24,12 @@ FEW = {"n_resamples": 200}
 
 
 def requested(
-    Q: np.ndarray = Q, field: str = "none", tasks: np.ndarray = TASKS, higher_is_better: bool = True, **options
+    Q: np.ndarray = Q,
+    field: str = "none",
+    tasks: np.ndarray = TASKS,
+    higher_is_better: bool = True,
+    strata: np.ndarray | None = None,
+    **options,
 ):
     n, k = Q.shape
     ids = np.arange(7, 7 + n, dtype=np.int64)
@@ -40,7 +45,9 @@ def requested(
         best=1.0 if higher_is_better else 0.0,
     ).treat_missing("bounds")
     names = np.full(n, "") if field == "none" else tasks[:n]
-    return analyze(scores, Clusters(field=field, prompt_ids=ids, names=names), **FEW | options)
+    effects = "random" if strata is None else "fixed"
+    clusters = Clusters(field=field, prompt_ids=ids, names=names, tasks=strata, task_effects=effects)
+    return analyze(scores, clusters, **FEW | options)
 
 
 class TestAgainstReference:
@@ -157,6 +164,14 @@ class TestDegenerate:
 
     def test_scores_other_than_0_and_1_have_no_mcnemar(self):
         assert "mcnemar_pvalue" not in requested(RNG.random((30, 3))).tables["pairs"].column_names
+
+    @pytest.mark.parametrize(
+        ("field", "words"),
+        [("none", "stratified by task"), ("passage", "clustered by passage within tasks")],
+    )
+    def test_strata_are_in_the_sentence_about_errors(self, field, words):
+        report = requested(field=field, strata=np.repeat(["mathematics", "law"], N // 2))
+        assert f"Standard errors are {words}." in report.summary.evidence
 
     def test_one_cluster_is_none(self):
         report = requested(field="task", tasks=np.full(N, "a"))
