@@ -60,12 +60,17 @@ class TestUi:
         assert result.stdout == "http://me:***@127.0.0.1:9\n"
         assert "Warning: MLflow at http://me:***@127.0.0.1:9 rejected the request (Connection refused)" in result.stderr
 
-    def test_it_prints_the_address_of_each_chart_and_then_becomes_the_server(
+    def test_it_prints_the_address_of_each_chart_and_starts_the_server(
         self, filled_file: sa.Engine, tracking_uri: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         publish_missing(filled_file, tracking_uri)
         started: list[list[str]] = []
-        monkeypatch.setattr("os.execve", lambda _, command, __: started.append(command))
+
+        def run_server(command: list[str], _: dict[str, str]) -> int:
+            started.append(command)
+            return 0
+
+        monkeypatch.setattr("tracker.cli.process.child_server.run_server", run_server)
         result = call("ui", "--tracking-uri", tracking_uri, "--port", "5987")
         key = MlflowClient(tracking_uri).get_experiment_by_name("suffrage/runs/arithmetic").experiment_id
         assert result.stdout == (

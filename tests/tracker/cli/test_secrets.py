@@ -129,7 +129,12 @@ class TestProcessList:
 
     def test_suffrage_ui_passes_the_address_of_mlflow_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         started: list[tuple[list[str], dict[str, str]]] = []
-        monkeypatch.setattr("os.execve", lambda _, command, environment: started.append((command, environment)))
+
+        def run_server(command: list[str], environment: dict[str, str]) -> int:
+            started.append((command, environment))
+            return 0
+
+        monkeypatch.setattr("tracker.cli.process.child_server.run_server", run_server)
         monkeypatch.setattr("tracker.recording.mlflow.publishing.list_charts", lambda _: {})
         with pytest.raises(SystemExit):
             main(["ui", "--tracking-uri", f"postgresql://me:{PASSWORD}@localhost/tracking", "--port", "5986"])
@@ -295,7 +300,7 @@ def test_a_password_and_a_key_appear_nowhere(postgres_url: str, second_database:
             with serving([command, "--port", str(port)], address, environment, tmp_path) as printed:
                 time.sleep(0.1)
             outputs[command] = "".join(printed)
-    assert not any("Traceback" in text for text in outputs.values()), outputs
+    assert {name: text for name, text in outputs.items() if "Traceback" in text} == {}
     assert {name: code for name, code in codes.items() if code not in (0, 2)} == {
         "leaderboard nothing": 1,
         "evaluate again": 1,

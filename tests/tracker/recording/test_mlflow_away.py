@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -37,6 +36,8 @@ STOPPING = '''
 """What if MLflow's server stops while we compute?"""
 import os
 import signal
+import socket
+import time
 from dataclasses import dataclass
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, Summary, analysis
@@ -46,8 +47,14 @@ class Stopped(Finding):
     mean: float
 
 @analysis
-def analyze(scores: PerformanceMatrix, *, group: int) -> Report:
-    os.killpg(group, signal.SIGKILL)
+def analyze(scores: PerformanceMatrix, *, process: int, port: int) -> Report:
+    os.kill(process, signal.SIGTERM)
+    def is_open():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    while is_open():
+        time.sleep(0.05)
     return Report(Stopped(mean=float(scores.Q.mean())), summary=Summary("It was stopped."))
 '''
 
@@ -82,9 +89,8 @@ def fetch(server: subprocess.Popen[bytes], address: str) -> bytes:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.terminate()
+    process.wait(60)
 
 
 def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_computes_nothing_is_lost(
@@ -104,7 +110,9 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
         assert b"<html" in fetch(server, address).lower()
 
         assert publish_missing(filled_file, address).n_new == 5  # the finding is there already
-        recorded = run_analysis(filled_file, "stop", ARITHMETIC, {"group": server.pid}, publish_to=address)
+        recorded = run_analysis(
+            filled_file, "stop", ARITHMETIC, {"process": server.pid, "port": port}, publish_to=address
+        )
         assert recorded.mlflow_run_id is None
         assert recorded.publishing_problem is not None
         assert recorded.publishing_problem.startswith(f"MLflow at {address} rejected the request (")

@@ -46,6 +46,7 @@ def command(tracking_uri: str, port: int) -> None:
     import os
     import sys
 
+    from tracker.cli.process.child_server import run_server
     from tracker.cli.usage_errors import check_port_free
     from tracker.recording.mlflow.mlflow_logging import SETTINGS
 
@@ -57,7 +58,8 @@ def command(tracking_uri: str, port: int) -> None:
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
     # All users of the machine can read command lines; only this one can read the environment.
     where = {"MLFLOW_BACKEND_STORE_URI": store.uri, "MLFLOW_DEFAULT_ARTIFACT_ROOT": f"{store.artifacts}"}
-    os.execve(sys.executable, [sys.executable, *server], SETTINGS | dict(os.environ) | where)
+    code = run_server([sys.executable, *server], SETTINGS | dict(os.environ) | where)
+    click.get_current_context().exit(code)
 
 
 def _print_addresses(interface: str, charts: Mapping[str, str]) -> None:
