@@ -7,7 +7,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constra
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test pytest quick lint tables docs docs-outputs package bench drift audit soak clean
+.PHONY: demo test pytest quick lint tables docs docs-outputs package bench cluster-demo drift audit soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
@@ -51,6 +51,10 @@ picture-%: .venv/all.stamp
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
+
+# A Dask scheduler and two workers on this machine, and an analysis on them (docs/how-to/cluster.md).
+cluster-demo: .venv/all.stamp
+	PYTHONPATH=$(CURDIR) $(BIN)/python -m benchmarks._cluster_demo
 
 # Installs releases of the evaluation harnesses in throw-away environments: takes a network and many minutes.
 # HARNESSES='lm-eval lighteval' checks some of them; DRIFT_OPTIONS='--environments FOLDER' keeps the environments.

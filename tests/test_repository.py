@@ -70,6 +70,12 @@ HUB = declared(PROJECT["optional-dependencies"]["hub"])
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 VLLM = Path("tracker/evaluating/vllm_engine/vllm_loading.py")
 FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
+CLUSTERS = declared(PROJECT["optional-dependencies"]["cluster"])
+CLUSTER_MODULES = (
+    Path("tracker/statistics/cluster/backend.py"),
+    Path("tracker/statistics/cluster/task_pickling.py"),
+    Path("tracker/recording/inputs/workers.py"),
+)
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 FRAMES = Path("tracker/notebook/polars_frames.py")
 INSPECT, LM_EVAL = Path("tracker/integrations/inspect.py"), Path("tracker/integrations/lm_eval.py")
@@ -102,7 +108,8 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        separate, requesting = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL), evaluating(modules)
+        separate = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL, *CLUSTER_MODULES)
+        requesting = evaluating(modules)
         core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [item for item in imported if not item & CORE] == []
@@ -119,6 +126,14 @@ class TestDependencies:
     def test_the_extra_is_not_imported_before_it_is_used(self, modules: dict[Path, ast.Module]) -> None:
         at_once = providers(node for tree in evaluating(modules).values() for node in tree.body)
         assert [item for item in at_once if item & EXTRA] == []
+
+    def test_clusters_need_an_extra_of_their_own_and_no_sooner_than_they_are_used(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        imported = providers(node for path in CLUSTER_MODULES for node in ast.walk(modules[path]))
+        assert [item for item in imported if not item & (CORE | CLUSTERS | {"distributed"})] == []
+        assert CLUSTERS - set().union(*imported) == set()
+        assert [item for item in providers(modules[CLUSTER_MODULES[-1]].body) if item & CLUSTERS] == []
 
     def test_formulas_need_an_extra_of_their_own_and_no_sooner_than_they_are_compared(
         self, modules: dict[Path, ast.Module]

@@ -142,6 +142,10 @@ class ServerError(SuffrageError, ConnectionError):
     """A server that rejects or does not support a request: its address, the key, the model, or the API."""
 
 
+class ClusterError(SuffrageError, ConnectionError):
+    """A Dask cluster that cannot be reached, or whose workers cannot compute the analysis."""
+
+
 class MissingExtraError(SuffrageError, ImportError):
     """Packages of an extra that are not installed.
 

@@ -259,7 +259,7 @@ class Store(StoreQueries):
         analysis: str,
         benchmark: str | None = None,
         *,
-        workers: int = 1,
+        workers: int | str = 1,
         publish_to: str | None = None,
         metric: str | None = None,
         condition: str = "full",
@@ -284,7 +284,7 @@ class Store(StoreQueries):
         Args:
             analysis: its name, such as ``prompt-correlation``.
             benchmark: its name; None for analyses of findings of several benchmarks.
-            workers: number of parallel workers; -1 means one per core. The result does not depend on it.
+            workers: number of parallel workers, or address of a Dask scheduler; without effect on the result.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
             metric, condition, variant, models, tasks, split, runs, as_of, filter: the selection.
             missing, min_coverage: treatment of missing scores.

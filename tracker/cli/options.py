@@ -204,11 +204,19 @@ cluster_option = combine_options(
         show_default="task for random task effects, else none",
         help=(
             "Field by which prompts depend on each other, such as a passage, for clustered standard errors: split, "
-            "another stored field, or none. With fixed task effects, clusters lie within tasks."
+            "another stored field, or none. With fixed task effects, clusters lie within tasks. In `analyze`, an "
+            "address such as tcp://host:8786 is that of a Dask cluster to compute on."
         ),
     ),
 )
 """Options of the sampling design."""
+
+scheduler_option = click.option(
+    "--cluster",
+    "scheduler",
+    metavar="ADDRESS",
+    help="Address of the scheduler of a Dask cluster to compute on, such as tcp://host:8786.",
+)
 
 
 def missing_options(

@@ -9,6 +9,8 @@ from typing import Any
 
 DELAY = 0.7
 """Seconds before a bar without an amount appears; short work shows none."""
+REFRESH = 0.2
+"""Seconds between two looks at the amount."""
 
 
 @contextmanager
@@ -51,14 +53,21 @@ def show_prompt_progress(label: str) -> Iterator[Callable[[int, int, int], None]
 
 
 @contextmanager
-def show_activity(label: str) -> Iterator[None]:
-    """Show a moving bar and the elapsed time on a terminal, for work of unknown amount that takes `DELAY` seconds."""
+def show_activity(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a moving bar and the elapsed time on a terminal, for work of unknown amount that takes `DELAY` seconds.
+
+    Where an amount becomes known, the function takes the done and the total amount of it.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda done, total: None
         return
     from threading import Event, Thread
 
     done = Event()
+    amount: dict[str, int] = {}
+
+    def update(completed: int, total: int) -> None:
+        amount.update(completed=completed, total=total)
 
     def draw() -> None:
         if done.wait(DELAY):
@@ -66,13 +75,15 @@ def show_activity(label: str) -> Iterator[None]:
         from rich.progress import TimeElapsedColumn
 
         with _bar(TimeElapsedColumn()) as bar:
-            bar.add_task(_clean(label), total=None)
-            done.wait()
+            task = bar.add_task(_clean(label), total=None)
+            while not done.wait(REFRESH):
+                if amount:
+                    bar.update(task, **amount)
 
     thread = Thread(target=draw, daemon=True)
     thread.start()
     try:
-        yield
+        yield update
     finally:
         done.set()
         thread.join()

@@ -16,6 +16,7 @@ from tracker.queries.selection import AnalysisInput, Selection
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.inputs.loading import add_warnings, load_inputs
+from tracker.recording.inputs.workers import Progress, Workers, separate_cluster
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.multiplicity.looks import add_looks
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
@@ -70,8 +71,9 @@ def run_analysis(
     selection: Selection | None = None,
     parameters: Mapping[str, Any] | None = None,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     publish_to: str | None = None,
+    progress: Progress | None = None,
 ) -> RecordedFinding:
     """Run an analysis of a selection, record the finding, publish it.
 
@@ -83,9 +85,11 @@ def run_analysis(
         analysis: its name, or its declaration.
         selection: the selection; None for an analysis of findings of several benchmarks.
         parameters: those that differ from the defaults.
-        workers: number of parallel workers; -1 means one per core.
+        workers: number of parallel workers; -1 means one per core; an address is that of a Dask scheduler, which may
+            also be the selection's ``cluster``.
         publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding is still
             recorded, and the result holds the problem.
+        progress: receives the number of finished blocks and of all blocks of each loop on a cluster.
 
     Raises:
         SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
@@ -93,7 +97,7 @@ def run_analysis(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # a setting that can never work is rejected before anything is computed
-    computed = compute_finding(engine, declaration, selection, parameters, workers=workers)
+    computed = compute_finding(engine, declaration, selection, parameters, workers=workers, progress=progress)
     return record_computed(engine, computed, publish_to=publish_to)
 
 
@@ -103,23 +107,25 @@ def compute_finding(
     selection: Selection | None = None,
     parameters: Mapping[str, Any] | None = None,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
+    progress: Progress | None = None,
 ) -> ComputedFinding:
     """Run an analysis of a selection and draw its figures; `record_computed` records the result.
 
     An analysis that fails once its inputs are loaded is recorded with its error.
 
     Args:
-        engine, analysis, selection, parameters, workers: as for `run_analysis`.
+        engine, analysis, selection, parameters, workers, progress: as for `run_analysis`.
 
     Raises:
         SuffrageError: as for `run_analysis`.
     """
+    selection, workers = separate_cluster(selection, workers)
     timer = StepTimer()
     inputs = load_inputs(engine, analysis, selection, parameters)
     timer.lap("load")
     with _recorded_failures(engine, inputs.provenance, timer):
-        report = inputs.compute(workers)
+        report = inputs.compute(workers, progress)
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")

@@ -28,16 +28,19 @@ def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
     """Return ``[task(0), task(1), ...]``; the only place that distributes work over workers.
 
     ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller sets the number and kind of workers; without
-    it the blocks run sequentially. A task must depend only on its block number, so that the results are the same bytes
-    for any setting.
+    it the blocks run sequentially. With a `ClusterBackend` they run on other machines. A task must depend only on its
+    block number, so that the results are the same bytes for any setting.
     """
-    if "joblib" not in sys.modules:  # joblib is not configured, and its import would cost more than the work
+    if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
         return [task(block) for block in range(n_blocks)]
     from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
 
     # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
     parallel = Parallel(prefer="threads", mmap_mode="c")
-    return list(parallel(delayed(task)(block) for block in range(n_blocks)))
+    prepare = getattr(get_active_backend(prefer="threads")[0], "prepare", None)
+    call = delayed(task) if prepare is None else prepare(task, n_blocks)
+    return list(parallel(call(block) for block in range(n_blocks)))
 
 
 def split_blocks(n: int, size: int) -> list[range]:

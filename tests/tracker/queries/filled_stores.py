@@ -13,8 +13,11 @@ from sqlmodel import select
 
 from tracker import schema
 from tracker.database import transaction
+from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
+from tracker.queries.sql import tables
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+N_SIMULATED = 60
 
 
 def _item(session: Session, table: type, **values: object) -> int:
@@ -211,3 +214,28 @@ def add_filter(
                 schema.Ranking(finding_id=key, scheme="filter_models", model_id=model, rank=float(place), score=0.0)
             )
         return key
+
+
+def add_simulated_benchmark(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
+    """Store those of the same 60 prompts, with scores of 9 models and their vectors, that are kept."""
+    rng, k = np.random.default_rng(3), 9
+    difficulty, ability = rng.normal(size=(N_SIMULATED, 1)), np.linspace(-1.5, 0.8, k)
+    Q = (rng.random((N_SIMULATED, k)) < 1 / (1 + np.exp(difficulty - ability))).astype(float)
+    tasks = np.array(["law", "math", "art", "logic"] * (N_SIMULATED // 4))
+    E = rng.normal(size=(N_SIMULATED, 6)).astype(np.float32)
+    texts = np.array([f"What is {i} plus {i}?" for i in range(N_SIMULATED)])
+    models = [f"maker {j}/model" for j in range(k)]
+    earlier = (rng.random((N_SIMULATED, 1)) < 0.5).astype(float)  # of one model, which the later run then goes before
+    add_scores(
+        engine,
+        earlier[kept],
+        tasks=tasks[kept].tolist(),
+        texts=texts[kept].tolist(),
+        models=models[:1],
+        label="earlier",
+    )
+    add_scores(engine, Q[kept], tasks=tasks[kept].tolist(), texts=texts[kept].tolist(), models=models)
+    with transaction(engine, exclusive=True) as session:
+        ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
+        key = find_or_add_encoder(session, EncoderName(name="random", revision="", template="question"), 6)
+        add_vectors(session, key, np.array(ids), E[kept])

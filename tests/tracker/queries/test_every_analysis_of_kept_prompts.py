@@ -12,21 +12,18 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from analysis_options import SCORES_ONLY
-from filled_stores import add_scores
-from numpy.typing import NDArray
+from filled_stores import N_SIMULATED as N
+from filled_stores import add_simulated_benchmark
 
 from tracker.cli.commands.analyze import analysis_command
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
 from tracker.queries.selection import Selection
-from tracker.queries.sql import tables
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.finding import Report, Undefined
 from tracker.recording.pipeline import run_analysis
 from tracker.recording.registry import discover_analyses
 
-N, K = 60, 9
 NAMED_MODELS: Mapping[str, object] = SCORES_ONLY | {"model_a": "maker 8/model", "model_b": "maker 2/model"}
 
 
@@ -37,31 +34,6 @@ def questions() -> list[str]:
 
 def about_filters(name: str) -> bool:
     return "filter" in load_declaration(name).claimed_options
-
-
-def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
-    """Store those of the same prompts, with their vectors, that are kept."""
-    rng = np.random.default_rng(3)
-    difficulty, ability = rng.normal(size=(N, 1)), np.linspace(-1.5, 0.8, K)
-    Q = (rng.random((N, K)) < 1 / (1 + np.exp(difficulty - ability))).astype(float)
-    tasks = np.array(["law", "math", "art", "logic"] * (N // 4))
-    E = rng.normal(size=(N, 6)).astype(np.float32)
-    texts = np.array([f"What is {i} plus {i}?" for i in range(N)])
-    models = [f"maker {j}/model" for j in range(K)]
-    earlier = (rng.random((N, 1)) < 0.5).astype(float)  # of one model, which the later run then goes before
-    add_scores(
-        engine,
-        earlier[kept],
-        tasks=tasks[kept].tolist(),
-        texts=texts[kept].tolist(),
-        models=models[:1],
-        label="earlier",
-    )
-    add_scores(engine, Q[kept], tasks=tasks[kept].tolist(), texts=texts[kept].tolist(), models=models)
-    with transaction(engine, exclusive=True) as session:
-        ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
-        key = find_or_add_encoder(session, EncoderName(name="random", revision="", template="question"), 6)
-        add_vectors(session, key, np.array(ids), E[kept])
 
 
 def quick(declaration: Declaration) -> dict[str, Any]:
@@ -103,14 +75,14 @@ def stores(
         shutil.copy(sqlite_template, path)
         engines.append(connect(f"sqlite:///{path}"))
     whole, of_kept = engines
-    fill(whole, np.ones(N, dtype=np.bool_))
+    add_simulated_benchmark(whole, np.ones(N, dtype=np.bool_))
     created = run_analysis(
         whole, "smart-filtering", Selection(benchmark="b"), quick(load_declaration("smart-filtering"))
     )
     kept = created.report.filter.kept
     in_order = np.argsort(created.report.filter.prompt_ids)
     assert N // 2 < kept.sum() < N - 5
-    fill(of_kept, kept[in_order])
+    add_simulated_benchmark(of_kept, kept[in_order])
     yield whole, created.finding_id, of_kept
     for engine in engines:
         engine.dispose()

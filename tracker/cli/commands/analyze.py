@@ -19,6 +19,7 @@ from tracker.cli.options import (
     missing_options,
     mlflow_options,
     optional_encoder_option,
+    scheduler_option,
     selection_options,
     weights_option,
 )
@@ -30,10 +31,11 @@ from tracker.cli.values.setting_option import SettingOption
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
     from tracker.recording.declaration import Declaration
+    from tracker.recording.inputs.workers import Workers
     from tracker.recording.pipeline import RecordedFinding
     from tracker.recording.record import MetricRow
 
-OWN_NAMES = ("benchmark", "selection", "workers", "database", "tracking_uri", "no_mlflow", "output_format")
+OWN_NAMES = ("benchmark", "selection", "workers", "scheduler", "database", "tracking_uri", "no_mlflow", "output_format")
 
 
 class Analyses(Group):
@@ -95,26 +97,28 @@ def analysis_command(declaration: Declaration) -> click.Command:
     """The command of an analysis; calling it returns what was recorded."""
 
     def run(
-        workers: int,
+        workers: Workers,
         database: str | None,
         tracking_uri: str,
         no_mlflow: bool,
         output_format: str,
         selection: Selection | None = None,
+        scheduler: str | None = None,
         **parameters: Any,
     ) -> RecordedFinding:
         from tracker.database import connect
         from tracker.recording.pipeline import run_analysis
 
         engine = connect(database, create=False)
-        with show_activity(f"{declaration.name}{f' on {selection.benchmark}' if selection else ''}"):
+        with show_activity(f"{declaration.name}{f' on {selection.benchmark}' if selection else ''}") as progress:
             recorded = run_analysis(
                 engine,
                 declaration,
                 selection,
                 parameters,
-                workers=workers,
+                workers=scheduler or workers,
                 publish_to=None if no_mlflow else tracking_uri,
+                progress=progress,
             )
         print_recorded(recorded, output_format)
         return recorded
@@ -122,16 +126,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
     decorated: Any = format_option(run)
     decorated = mlflow_options(decorated)
     decorated = database_option(decorated)
-    decorated = click.option(
-        "--workers",
-        cls=SettingOption,
-        type=int,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Number of processes to compute with; -1 uses all cores. The result does not depend on it.",
-        callback=_workers,
-    )(decorated)
+    decorated = _worker_options(declaration)(decorated)
     if declaration.is_of_one_benchmark:
         decorated = _data_options(declaration)(decorated)
     reserved = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
@@ -145,6 +140,28 @@ def analysis_command(declaration: Declaration) -> click.Command:
         decorated
     )
     return built
+
+
+def _worker_options(declaration: Declaration) -> Callable[[Any], Any]:
+    """Add the options for what computes an analysis."""
+
+    def decorate(function: Any) -> Any:
+        decorated: Any = click.option(
+            "--workers",
+            cls=SettingOption,
+            type=str,
+            default=1,
+            show_default=True,
+            metavar="N",
+            help=(
+                "Number of threads to compute with; -1 uses all cores. Or the address of a Dask scheduler. The result "
+                "does not depend on it."
+            ),
+            callback=_workers,
+        )(function)
+        return decorated if declaration.has_option("cluster") else scheduler_option(decorated)
+
+    return decorate
 
 
 def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
@@ -170,10 +187,15 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
     return decorate
 
 
-def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
-    if value < 1 and value != -1:
-        raise click.BadParameter("give a number of cores, or -1 for all of them")
-    return value
+def _workers(ctx: click.Context, option: click.Parameter, value: int | str) -> Workers:
+    from tracker.recording.inputs.workers import is_address
+
+    text = str(value)
+    if is_address(text):
+        return text
+    if text == "-1" or (text.isdecimal() and int(text) > 0):
+        return int(text)
+    raise click.BadParameter("give a number of cores, -1 for all of them, or an address such as tcp://host:8786")
 
 
 def print_recorded(recorded: RecordedFinding, output_format: str) -> None:

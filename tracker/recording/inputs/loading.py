@@ -24,6 +24,7 @@ from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.inputs.selection_choices import check_selection, choose_default_policy, choose_effects
+from tracker.recording.inputs.workers import Progress, Workers, use_workers
 from tracker.recording.record import Provenance
 from tracker.recording.verdict.leaders import name_leaders
 
@@ -42,13 +43,11 @@ class AnalysisInputs:
     warnings: Sequence[str]
     leaders: Sequence[str] = ()
 
-    def compute(self, workers: int) -> Report:
+    def compute(self, workers: Workers, progress: Progress | None = None) -> Report:
         """Run the analysis."""
-        import joblib
-
         from tracker.recording.finding import Report
 
-        with joblib.parallel_config(n_jobs=workers, backend="threading"):
+        with use_workers(workers, progress):
             report = self.declaration.function(*self.values, **self.parameters)
         if not isinstance(report, Report):
             raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")

@@ -1,0 +1,1 @@
+"""Blocks of draws on the workers of a Dask cluster."""
