@@ -99,6 +99,10 @@ class Discovered(Group):
             sys.stdout.flush()
         except KeyboardInterrupt as error:
             raise Interrupted(str(error) or "Stopped.") from error
+        except SystemError as error:
+            if not _is_interrupt(error):
+                raise
+            raise Interrupted("Stopped.") from error
         except OSError as error:
             if error.errno != errno.EPIPE or error.filename is not None:
                 raise
@@ -204,6 +208,13 @@ def _run(arguments: list[str]) -> int:
         print_traceback(error)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is the cause: numba raises a SystemError from it where it came while a kernel ran."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _stop(error: click.ClickException) -> int:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tracker.cli import suffrage
+from tracker.cli.commands import config
 from tracker.database import connect
 from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 from tracker.ingest.measurement import ReadOptions
@@ -130,6 +131,21 @@ main(sys.argv[1:])
     output = run(store, "benchmarks")
     assert "quiz" in output
     assert "again" not in output
+
+
+def test_ctrl_c_while_a_kernel_runs_ends_a_command_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        try:
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                raise SystemError("_numba_unpickle returned a result with an exception set") from error
+        except SystemError as error:
+            raise SystemError("CPUDispatcher returned a result with an exception set") from error
+
+    monkeypatch.setattr(config.command, "callback", lambda **_: interrupted())
+    result = CliRunner().invoke(suffrage, ["config"])
+    assert (result.exit_code, result.output) == (130, "Stopped.\n")
 
 
 def test_warnings_and_logs_of_libraries_never_reach_the_terminal(store: Path) -> None:

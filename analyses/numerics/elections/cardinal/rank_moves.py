@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import BoxSearch, WeightInequalities
+from analyses.numerics.elections.cardinal.boxes.box_search import BoxSearch, WeightInequalities
 from analyses.numerics.elections.cardinal.reversals import CAN_TIE, CANNOT_PASS, build_inequalities
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from analyses.numerics.sorting import stable_argsort

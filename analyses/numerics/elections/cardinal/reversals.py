@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import WeightInequalities
-from analyses.numerics.elections.cardinal.branch_and_bound import SUM_ERROR
+from analyses.numerics.elections.cardinal.boxes.box_search import WeightInequalities
+from analyses.numerics.elections.cardinal.boxes.branch_and_bound import SUM_ERROR
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from tracker.statistics.jit import jit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import WeightInequalities
+from analyses.numerics.elections.cardinal.boxes.box_search import WeightInequalities
 from analyses.numerics.elections.integer_programs import maximize
 
 MAX_ROWS = 400

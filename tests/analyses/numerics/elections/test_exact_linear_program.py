@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from analyses.numerics.elections.cardinal.exact_feasibility import find_feasible_weights, maximize_in_box
+from analyses.numerics.elections.cardinal.boxes.exact_feasibility import find_feasible_weights, maximize_in_box
 from analyses.numerics.elections.exact_linear_program import maximize_exactly
 
 small = st.integers(-4, 4).map(Fraction)

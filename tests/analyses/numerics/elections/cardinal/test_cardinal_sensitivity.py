@@ -11,7 +11,7 @@ import weak_orders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.elections.cardinal.box_search import BoxSearch
+from analyses.numerics.elections.cardinal.boxes.box_search import BoxSearch
 from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
 from analyses.numerics.elections.cardinal.reversals import possible_overtakes, reversal_inequalities
 from analyses.numerics.elections.cardinal.standard_deviations import exact_standard_deviations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from time import monotonic
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.branch_and_bound import SUM_ERROR, branch_and_bound
-from analyses.numerics.elections.cardinal.exact_feasibility import maximize_in_box
+from analyses.numerics.elections.cardinal.boxes.branch_and_bound import SUM_ERROR, branch_and_bound
+from analyses.numerics.elections.cardinal.boxes.exact_feasibility import maximize_in_box
 
 SMALL_BUDGET, LARGE_BUDGET = 12, 5000
 """Boxes looked at before the most promising one is taken up again; more of them once memory runs short."""
@@ -71,11 +72,43 @@ def face_boxes(n_weights: int, epsilon: float) -> list[NDArray[np.float64]]:
     return boxes
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpenBox:
+    """A box in which the incumbent may be exceeded.
+
+    Attributes:
+        ends: ``(2, n_weights)``.
+        worth: no weights in the box do more.
+        bound: of the box that this is a half of, where that has any.
+    """
+
+    ends: NDArray[np.float64]
+    worth: int
+    bound: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxResult:
+    """What is found in a box.
+
+    Attributes:
+        worth: of the weights.
+        weights: ``(n_weights,)`` that exceed the incumbent; None where none do.
+        open_boxes: parts of the box in which they may be exceeded.
+        abandoned_worth: bound of a box that is too narrow to go on.
+    """
+
+    worth: int = 0
+    weights: NDArray[np.float64] | None = None
+    open_boxes: Sequence[OpenBox] = ()
+    abandoned_worth: int = 0
+
+
 class BoxSearch:
     """Branch and bound over weights in [epsilon, 1], the box with the largest bound first; it can be taken up again.
 
     Attributes:
-        best: worth of the best weights known; at first what is to be exceeded.
+        incumbent: worth of the best weights known; at first what is to be exceeded.
         weights: ``(n_weights,)`` that have it; None where none exceeds it.
     """
 
@@ -102,7 +135,7 @@ class BoxSearch:
         self._slack, self._abandoned_bound = rows.slack, 0
         total_worth = int(rows.worth.sum())
         boxes = face_boxes(len(rows.D), min_weight)
-        self._heap: list[tuple[int, int, Any]] = [(-total_worth, number, box) for number, box in enumerate(boxes)]
+        self._heap = [(-total_worth, number, OpenBox(ends=box, worth=total_worth)) for number, box in enumerate(boxes)]
         self._n_made = len(boxes)
 
     weights: NDArray[np.float64] | None
@@ -119,31 +152,15 @@ class BoxSearch:
             deadline: by the monotonic clock.
             target_bound: a bound that will do.
         """
-        heap, rows = self._heap, self._rows
+        self._advance(map, 1, deadline, target_bound)
+
+    def _advance(self, map_boxes: Callable[..., Any], n_together: int, deadline: float, target_bound: int) -> None:
+        """Go on with so many boxes at a time; what one of them finds is used after all of them."""
+        heap = self._heap
         while heap and -heap[0][0] > max(self.incumbent, target_bound) and monotonic() < deadline:
-            bound, _, box = heapq.heappop(heap)
-            width = (box[1] - box[0]).max()
-            if width <= NARROW_WIDTH or len(self._slack) <= self._max_exact_rows:
-                undecided, certain_worth = rows.undecided_rows(box)
-                if len(undecided) <= self._max_exact_rows:
-                    self._accept(
-                        *_solve_exactly(
-                            rows, undecided, certain_worth, box, self._epsilon, self._min_weight, self.incumbent
-                        )
-                    )
-                    continue
-            if width <= MIN_WIDTH:
-                self._abandoned_bound = max(self._abandoned_bound, -bound)
-                continue
-            budget = SMALL_BUDGET if len(heap) * 2 * len(rows.D) < MAX_STORED_FLOATS else LARGE_BUDGET
-            best, witness, ends, bounds = branch_and_bound(
-                rows.D, self._slack, rows.worth, box[0], box[1], self.incumbent, budget
-            )
-            self._accept(best, witness if len(witness) else None)
-            open_boxes = ends.copy().reshape(-1, 2, len(rows.D))
-            for open_box, open_bound in zip(open_boxes, bounds.ravel().tolist(), strict=True):
-                heapq.heappush(heap, (-int(open_bound), self._n_made, open_box))
-                self._n_made += 1
+            boxes = [heapq.heappop(heap)[2] for _ in range(min(n_together, len(heap)))]
+            for result in list(map_boxes(self._search_box, boxes)):
+                self._add(result)
 
     def propose(self, weights: NDArray[np.float64]) -> None:
         """Take weights found elsewhere, if they are better.
@@ -151,13 +168,58 @@ class BoxSearch:
         Args:
             weights: ``(n_weights,)`` in [epsilon, 1].
         """
-        worth = int(self._rows.worth[weights @ self._rows.D < -self._slack].sum())
-        if worth > self.incumbent:
-            self._accept(worth, weights)
+        self._add(self._evaluate(weights))
 
-    def _accept(self, worth: int, weights: NDArray[np.float64] | None) -> None:
-        if weights is not None:
-            self.incumbent, self.weights = int(worth), weights
+    def _evaluate(self, weights: NDArray[np.float64]) -> BoxResult:
+        """The worth of weights, rows too close to 0 left out."""
+        return BoxResult(worth=int(self._rows.worth[weights @ self._rows.D < -self._slack].sum()), weights=weights)
+
+    def _search_box(self, box: OpenBox) -> BoxResult:
+        """Decide a box, or divide it."""
+        if box.worth <= self.incumbent:
+            return BoxResult()
+        rows, ends = self._rows, box.ends
+        width = (ends[1] - ends[0]).max()
+        if width <= NARROW_WIDTH or len(self._slack) <= self._max_exact_rows:
+            undecided, certain_worth = rows.undecided_rows(ends)
+            if len(undecided) <= self._max_exact_rows:
+                worth, weights = _solve_exactly(
+                    rows, undecided, certain_worth, ends, self._epsilon, self._min_weight, self.incumbent
+                )
+                return BoxResult(worth=worth, weights=weights)
+        if width <= MIN_WIDTH:
+            return BoxResult(abandoned_worth=box.worth)
+        return self._divide(box)
+
+    def _divide(self, box: OpenBox) -> BoxResult:
+        """Halve a box a few times."""
+        is_memory_short = len(self._heap) * 2 * len(self._rows.D) >= MAX_STORED_FLOATS
+        return self._halve(box, LARGE_BUDGET if is_memory_short else SMALL_BUDGET)
+
+    def _halve(self, box: OpenBox, budget: int) -> BoxResult:
+        """Halve a box, and look at ``budget`` boxes at most."""
+        rows = self._rows
+        worth, witness, ends, bounds = branch_and_bound(
+            rows.D, self._slack, rows.worth, box.ends[0], box.ends[1], self.incumbent, budget
+        )
+        open_ends = ends.copy().reshape(-1, 2, len(rows.D))
+        return BoxResult(
+            worth=worth,
+            weights=witness if len(witness) else None,
+            open_boxes=[
+                OpenBox(ends=box_ends, worth=int(bound))
+                for box_ends, bound in zip(open_ends, bounds.ravel().tolist(), strict=True)
+            ],
+        )
+
+    def _add(self, result: BoxResult) -> None:
+        """Keep what a box holds."""
+        if result.weights is not None and result.worth > self.incumbent:
+            self.incumbent, self.weights = int(result.worth), result.weights
+        self._abandoned_bound = max(self._abandoned_bound, result.abandoned_worth)
+        for box in result.open_boxes:
+            heapq.heappush(self._heap, (-box.worth, self._n_made, box))
+            self._n_made += 1
 
 
 def _solve_exactly(
