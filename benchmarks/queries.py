@@ -2,14 +2,16 @@
 
 Suffrage selects the benchmark, metric and runs by name, and loads prompts, tasks and models beside the scores. The
 peers read three columns of `score` by known keys and scatter the values into a matrix of known shape. The stronger one
-reads an Arrow table through ADBC, as Suffrage does. The table shows the least of three turns.
+reads an Arrow table through ADBC, as Suffrage does. Packed scores are off. The table shows the least of three turns.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,34 +22,36 @@ from numpy.typing import NDArray
 from benchmarks._costs import seconds
 from benchmarks._stores import ENGINES, connect_adbc, empty_store
 from tracker.database import transaction
+from tracker.queries.packed.pack_folder import VARIABLE
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 
 N_PROMPTS, N_RUNS, N_TASKS = 14_000, 400, 57
 N_TURNS = 3
+SCORES_OF_FIVE_VALUES = "mod(run.id * 7 + prompt.id * prompt.id, 5) / 3"
 SCORES = "SELECT run_id, prompt_id, value FROM score WHERE metric_id = 1"
 
 
 def measurements() -> Iterator[dict[str, Any]]:
     """One dictionary per measurement: seconds are the least of three turns."""
     for engine in ENGINES:
-        with empty_store(engine) as store:
+        with empty_store(engine) as store, packs_in("off"):
             yield from _measured(store)
 
 
 def _measured(store: sa.Engine) -> Iterator[dict[str, Any]]:
-    _fill(store)
+    fill(store, SCORES_OF_FIVE_VALUES)
     peers = {"ADBC and a scatter": _by_adbc, "pandas.read_sql and a scatter": _by_pandas}
     own_times, peer_times = [], {name: [] for name in peers}
     for _ in range(N_TURNS):
-        own_times.append(seconds(lambda: _load(store)))
-        for name, load in peers.items():
-            peer_times[name].append(seconds(partial(load, store)))
-    matrix = _load(store)
+        own_times.append(seconds(lambda: load(store)))
+        for name, load_peer in peers.items():
+            peer_times[name].append(seconds(partial(load_peer, store)))
+    matrix = load(store)
     order = np.argsort(matrix.prompt_ids), np.argsort(matrix.run_ids)
-    for name, load in peers.items():
-        assert np.array_equal(matrix.Q[order[0]][:, order[1]], load(store))
+    for name, load_peer in peers.items():
+        assert np.array_equal(matrix.Q[order[0]][:, order[1]], load_peer(store))
         yield {
             "name": f"{store.dialect.name}: 5.6 million scores to a dense matrix, beside {name}",
             "ours_s": round(min(own_times), 3),
@@ -65,7 +69,8 @@ def _measured(store: sa.Engine) -> Iterator[dict[str, Any]]:
         }
 
 
-def _load(store: sa.Engine) -> PerformanceMatrix:
+def load(store: sa.Engine) -> PerformanceMatrix:
+    """Load the matrix as an analysis does."""
     with transaction(store, write=False) as session:
         return load_performance_matrix(session, "simulated")
 
@@ -91,9 +96,29 @@ def _by_pandas(store: sa.Engine) -> NDArray[np.float64]:
         return _scatter(pd.read_sql(sa.text(SCORES), connection))
 
 
-def _fill(store: sa.Engine) -> None:
-    """14,000 prompts × 400 runs, written by the engine itself."""
+@contextmanager
+def packs_in(place: str) -> Iterator[None]:
+    """Keep packed scores in a folder, or switch them off: ``off``."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = place
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def fill(store: sa.Engine, score: str, n_runs: int = N_RUNS) -> None:
+    """Store 14,000 prompts × some runs, written by the engine itself.
+
+    Args:
+        store: an empty store.
+        score: SQL of the score of ``prompt`` in ``run``.
+        n_runs: number of runs.
+    """
     postgresql = store.dialect.name == "postgresql"
+    checksum = "lpad(CAST(i AS text), 32, '1')" if postgresql else f"substr('{'1' * 32}' || i, -32)"
 
     def numbers(n: int) -> str:
         if postgresql:
@@ -104,14 +129,14 @@ def _fill(store: sa.Engine) -> None:
         "INSERT INTO benchmark (id, name, revision) VALUES (1, 'simulated', '')",
         "INSERT INTO metric (id, name, higher_is_better) VALUES (1, 'accuracy', true)",
         f"INSERT INTO task (id, benchmark_id, name) SELECT i, 1, 'task ' || i FROM {numbers(N_TASKS)}",
-        f"INSERT INTO model (id, name) SELECT i, 'model ' || i FROM {numbers(N_RUNS)}",
+        f"INSERT INTO model (id, name) SELECT i, 'model ' || i FROM {numbers(n_runs)}",
         "INSERT INTO prompt (id, task_id, occurrence, content_hash, text) "
         f"SELECT i, 1 + mod(i, {N_TASKS}), 0, 'hash ' || i, 'question ' || i FROM {numbers(N_PROMPTS)}",
         "INSERT INTO run (id, benchmark_id, model_id, condition, variant, label, limited, status, n_scores, checksum, "
-        f"ingested) SELECT i, 1, i, 'full', '', '', false, 'complete', {N_PROMPTS}, '0', '2026-01-01 00:00:00' "
-        f"FROM {numbers(N_RUNS)}",
+        f"ingested) SELECT i, 1, i, 'full', '', '', false, 'complete', {N_PROMPTS}, {checksum}, '2026-01-01 00:00:00' "
+        f"FROM {numbers(n_runs)}",
         "INSERT INTO score (run_id, metric_id, prompt_id, trial, value) "
-        "SELECT run.id, 1, prompt.id, 0, mod(run.id * 7 + prompt.id * prompt.id, 5) / 3 "
+        f"SELECT run.id, 1, prompt.id, 0, {score} "
         "FROM run CROSS JOIN prompt ORDER BY run.id, prompt.id",
     ]
     with store.execution_options(begin="IMMEDIATE").begin() as connection:

@@ -20,6 +20,8 @@ URL_VARIABLES = SETTINGS["database"].variables
 MISTAKEN_VARIABLES = ("SUFFRAGE_DATABASE", "SUFFRAGE_DB", "SUFFRAGE_URL", "SUFFRAGE_DB_URL")
 """Names that users set instead."""
 FILE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+PACK_SUFFIX = ".packed"
+"""Ending of the folder with packed scores beside a SQLite file, after the name of the file."""
 
 
 def database_url(explicit: str | None = None) -> str:

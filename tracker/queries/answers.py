@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.queries.filtering.prompt_filter import load_selected_filter
+from tracker.queries.packed.stored_scores import Grid, join_keys
 from tracker.queries.resolution import find_benchmark, find_metric, select_tasks
-from tracker.queries.scores import Grid, join_keys, read_prompts
+from tracker.queries.scores import read_prompts
 from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.splits.choice import choose_split

@@ -11,11 +11,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.queries.packed.compact_scores import CompactScores, make_compact
+from tracker.queries.packed.packed_scores import read_packed
+from tracker.queries.packed.stored_scores import join_keys, read_stored
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.splits.names import UNKNOWN, check_split
 from tracker.queries.sql import tables
-from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow
-from tracker.queries.sql.kept_reads import MAX_CELLS, CompactScores, KeptReads, find_kept, make_compact, read_once
+from tracker.queries.sql.arrow import number_columns, read_arrow
+from tracker.queries.sql.kept_reads import MAX_CELLS, KeptReads, find_kept, read_once
 
 if TYPE_CHECKING:
     from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -93,8 +96,11 @@ def read_averages(
         and np.isin(prompt_ids, compact.prompt_ids).all()
     ):
         return compact.take(run_ids, prompt_ids)
-    Q, counts = _read_stored(session, metric_id, run_ids, prompt_ids)
-    return Q, 1 if counts is None else int(counts.max())
+    packed = read_packed(session, metric_id, run_ids, prompt_ids)
+    if packed is not None:
+        return packed
+    stored = read_stored(session, metric_id, run_ids, prompt_ids)
+    return stored.Q, 1 if stored.counts is None else int(stored.counts.max())
 
 
 def _read_compact(session: Session, kept: KeptReads, metric_id: int, run_id: int) -> CompactScores | None:
@@ -115,75 +121,11 @@ def _read_compact(session: Session, kept: KeptReads, metric_id: int, run_id: int
         prompt_ids = np.sort(read_prompts(session, {row.id: row.name for row in names})[0])
         if len(run_ids) * len(prompt_ids) > MAX_CELLS:
             return (None,)
-        Q, counts = _read_stored(session, metric_id, run_ids, prompt_ids)
-        keys = np.array(run_ids, dtype=np.int64)
-        return (CompactScores(run_ids=keys, prompt_ids=prompt_ids, values=make_compact(Q), counts=counts),)
+        stored, keys = read_stored(session, metric_id, run_ids, prompt_ids), np.array(run_ids, dtype=np.int64)
+        values = make_compact(stored.Q)
+        return (CompactScores(run_ids=keys, prompt_ids=prompt_ids, values=values, counts=stored.counts),)
 
     return kept.get(("compact_scores", metric_id, benchmark), read)[0]
-
-
-def _read_stored(
-    session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """Return scores as `read_averages` does, and the trials of each; None if no prompt has several."""
-    grid = Grid(run_ids, prompt_ids)
-    sql = (
-        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)})"
-    )
-
-    def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        runs, prompts, values = number_columns(batch)
-        positions, is_row = grid.cells(runs, prompts)
-        return positions, values if is_row.all() else values[is_row]
-
-    shape, size, n_scores = (len(prompt_ids), len(run_ids)), len(prompt_ids) * len(run_ids), 0
-    Q = np.full(size, np.nan)
-    if size == 0:
-        return Q.reshape(shape), None
-    with arrow_reader(session, sql) as reader:
-        for batch in reader:
-            cell, values = cells(batch)
-            Q[cell] = values
-            n_scores += len(values)
-    if n_scores <= size - np.count_nonzero(np.isnan(Q)):
-        return Q.reshape(shape), None
-    # several trials: average them, in a fixed order
-    cell, values = cells(read_arrow(session, f"{sql} ORDER BY run_id, prompt_id, trial"))
-    sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
-    Q = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
-    return Q.reshape(shape), counts.reshape(shape).astype(np.int64)
-
-
-class Grid:
-    """Flat indices of prompts and runs in a matrix.
-
-    Args:
-        run_ids: keys of ``n_runs`` runs, one per column.
-        prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
-    """
-
-    def __init__(self, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> None:
-        self._by_run, self._by_prompt = np.argsort(run_ids), np.argsort(prompt_ids)
-        self._runs, self._prompts = np.asarray(run_ids)[self._by_run], prompt_ids[self._by_prompt]
-
-    def cells(self, runs: NDArray[np.int64], prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return row-major flat indices, and which of the pairs have one: those of the matrix's prompts.
-
-        Args:
-            runs: ``(m,)`` keys, each of a column.
-            prompts: ``(m,)`` keys.
-
-        Returns:
-            ``(n_wanted,)`` int64 indices; ``(m,)`` whether the prompt is one of the rows.
-        """
-        n, k = len(self._prompts), len(self._runs)
-        if n == 0:
-            return np.empty(0, dtype=np.int64), np.zeros(len(prompts), dtype=np.bool_)
-        place = np.minimum(np.searchsorted(self._prompts, prompts), n - 1)
-        is_row = self._prompts[place] == prompts
-        if not is_row.all():
-            runs, place = runs[is_row], place[is_row]
-        return self._by_prompt[place] * k + self._by_run[np.searchsorted(self._runs, runs)], is_row
 
 
 def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
@@ -193,8 +135,3 @@ def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
         hashed.update(np.ascontiguousarray(part).tobytes())
     hashed.update("\x1f".join(words).encode())
     return hashed.hexdigest()
-
-
-def join_keys(keys: Sequence[int]) -> str:
-    """Return keys as part of a statement; with parameters PostgreSQL would not use its fast path."""
-    return ",".join(str(int(key)) for key in keys) or "NULL"

@@ -24,6 +24,7 @@ from tracker.ingest.parsing.recognition import (
     select_formats,
 )
 from tracker.ingest.tables.find_layout import find_rejection
+from tracker.store_url import FILE_SUFFIXES, PACK_SUFFIX
 
 
 def find_files(
@@ -36,7 +37,7 @@ def find_files(
     """Return the files to read: the named files, and those in the named folders that match a format.
 
     Prompt tables come first, because answers are scored against them. A companion file is read with the file that
-    it belongs to. Hidden files are skipped.
+    it belongs to. Hidden files and packed scores are skipped.
 
     Args:
         paths: files and folders.
@@ -194,8 +195,9 @@ def _files(folder: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
 
+    packs = tuple(f"{suffix}{PACK_SUFFIX}" for suffix in FILE_SUFFIXES)
     for parent, folders, names in os.walk(folder, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not (name.startswith(".") or name.endswith(packs)))
         yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
 
 

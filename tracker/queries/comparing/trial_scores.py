@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.queries.packed.stored_scores import Grid, join_keys
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.resolution import find_benchmark, find_metric
-from tracker.queries.scores import Grid, compute_digest, join_keys
+from tracker.queries.scores import compute_digest, read_scores
 from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.sql.arrow import number_columns, read_arrow
 from tracker.statistics.ranking import overflow_exponent
@@ -98,6 +99,8 @@ def load_trials(session: Session, selection: Selection, scores: PerformanceMatri
     benchmark = find_benchmark(session, selection.benchmark)
     metric, _ = find_metric(session, benchmark, replace(selection, metric=scores.metric), ("prompt",))
     runs = scores.run_ids.tolist()
+    if scores.n_trials == 1:
+        return _as_single_trials(scores, read_scores(session, metric.id, runs, scores.prompt_ids))
     grid, size, shape = Grid(runs, scores.prompt_ids), scores.Q.size, scores.Q.shape
     rows: Any = read_arrow(
         session,
@@ -119,4 +122,22 @@ def load_trials(session: Session, selection: Selection, scores: PerformanceMatri
         passed=np.bincount(cell, values >= PASS_SCORE, minlength=size).reshape(shape).astype(np.int64),
         is_unit=bool(((values >= 0) & (values <= 1)).all()),
         exponent=exponent,
+    )
+
+
+def _as_single_trials(scores: PerformanceMatrix, Q: NDArray[np.float64]) -> TrialScores:
+    """Return the trials behind a performance matrix with at most one per prompt.
+
+    Args:
+        scores: the matrix.
+        Q: ``(n_prompts, n_models)`` its scores as stored, NaN = missing.
+    """
+    values = Q[~np.isnan(Q)]
+    return TrialScores(
+        scores=scores,
+        count=(~np.isnan(Q)).astype(np.int64),
+        squares=np.zeros(Q.shape),
+        passed=(Q >= PASS_SCORE).astype(np.int64),
+        is_unit=bool(((values >= 0) & (values <= 1)).all()),
+        exponent=overflow_exponent(values[np.isfinite(values)]),
     )

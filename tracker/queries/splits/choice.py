@@ -16,12 +16,13 @@ from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.queries.notices import add_notice
+from tracker.queries.packed.stored_scores import join_keys
 from tracker.queries.resolution import BenchmarkKey, MetricKey, select_tasks
-from tracker.queries.scores import join_keys
+from tracker.queries.scores import read_scores
 from tracker.queries.selected_runs.runs import SelectedRun, list_scored_runs, resolve_model_names
 from tracker.queries.selection import Selection
 from tracker.queries.splits.names import UNKNOWN, check_split, list_splits
-from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow, word_column
+from tracker.queries.sql.arrow import number_columns, read_arrow, word_column
 
 PREFERRED = "test"
 """Split that is used if several are covered by equally many models."""
@@ -123,22 +124,10 @@ def _count_prompts(
         codes, words = word_column(batch.column(1))
         split_of[start : start + len(codes)] = np.array([names.index(word) for word in words], dtype=np.int64)[codes]
         start += len(codes)
-    order = np.argsort(ids)
-    ids, split_of = ids[order], split_of[order]
-    run_ids = np.array(sorted(run.id for run in runs), dtype=np.int64)
-    counts = np.zeros(len(run_ids) * len(names), dtype=np.int64)
-    sql = (
-        f"SELECT run_id, prompt_id FROM score WHERE metric_id = {metric.id} AND trial = 0 "
-        f"AND run_id IN ({join_keys(run_ids.tolist())})"
-    )
-    with arrow_reader(session, sql) as reader:
-        for batch in reader:
-            of_run, prompts = (part.astype(np.int64) for part in number_columns(batch))
-            place = np.minimum(np.searchsorted(ids, prompts), len(ids) - 1)
-            known = ids[place] == prompts
-            cells = np.searchsorted(run_ids, of_run[known]) * len(names) + split_of[place[known]]
-            counts += np.bincount(cells, minlength=len(counts))
-    by_run = dict(zip(run_ids.tolist(), counts.reshape(len(run_ids), len(names)), strict=True))
+    run_ids = sorted(run.id for run in runs)
+    is_scored = ~np.isnan(read_scores(session, metric.id, run_ids, ids))
+    counts = np.stack([is_scored[split_of == place].sum(axis=0) for place in range(len(names))], axis=1)
+    by_run = dict(zip(run_ids, counts, strict=True))
     models = sorted({run.model for run in runs})
     best = {name: np.zeros(len(names), dtype=np.int64) for name in models}
     for run in runs:

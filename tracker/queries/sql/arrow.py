@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 
 
-def read_arrow(source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+def read_arrow(
+    source: Session | sa.Engine | sa.Connection | Reading, sql: str, parameters: Sequence[Any] = ()
+) -> pa.Table:
     """Return the rows of a query as one Arrow table.
 
     Args:
-        source: the store, or a session on it.
+        source: the store, a session on it, or an open connection for reading.
         sql: one query; each ``?`` stands for a parameter.
         parameters: numbers and texts, in the order of the question marks.
 
@@ -42,7 +44,7 @@ def read_arrow(source: Session | sa.Engine | sa.Connection, sql: str, parameters
 
 @contextmanager
 def arrow_reader(
-    source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()
+    source: Session | sa.Engine | sa.Connection | Reading, sql: str, parameters: Sequence[Any] = ()
 ) -> Iterator[pa.RecordBatchReader]:
     """Yield the rows of a query as Arrow batches; see `read_arrow`.
 
@@ -112,7 +114,10 @@ class Reading:
 
 
 @contextmanager
-def _reading(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
+def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[Reading]:
+    if isinstance(source, Reading):
+        yield source
+        return
     # The packages' dbapi modules import pandas, which costs more than most queries.
     import adbc_driver_manager as adbc
 

@@ -130,6 +130,13 @@ class TestFind:
         (tmp_path / "d.csv").write_text(WIDE, encoding="utf-16")
         assert [path.name for path in find_files([tmp_path])] == ["a.csv", "b.csv", "c.parquet", "d.csv"]
 
+    def test_packed_scores_beside_a_store_are_passed_over(self, tmp_path: Path) -> None:
+        for folder in ("results.db.packed/1-1-full-0", "packed", "a.packed"):
+            (tmp_path / folder).mkdir(parents=True)
+            (tmp_path / folder / "a.csv").write_text(WIDE)
+        names = [path.relative_to(tmp_path).as_posix() for path in find_files([tmp_path])]
+        assert names == ["a.packed/a.csv", "packed/a.csv"]
+
     def test_a_file_that_is_named_is_kept_whatever_it_is(self, tmp_path: Path) -> None:
         (tmp_path / "notes.md").write_text("# notes")
         assert find_files([tmp_path / "notes.md", tmp_path / "notes.md"]) == [tmp_path / "notes.md"]

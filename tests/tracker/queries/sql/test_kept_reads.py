@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.queries import scores
 from tracker.queries.clusters import Clusters
+from tracker.queries.packed.compact_scores import NO_SCORE, CompactScores, make_compact
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.queries.sql.kept_reads import MAX_CELLS, NO_SCORE, CompactScores, keep_reads, make_compact
+from tracker.queries.sql.kept_reads import MAX_CELLS, keep_reads
 
 NAN = float("nan")
 Q = np.array([[1.0, 0.0, 1.0], [0.0, NAN, 1.0], [1.0, 1.0, NAN], [1.0, 0.0, 0.0]])
@@ -87,7 +88,7 @@ def test_no_selection_reads_scores_again(store: sa.Engine, monkeypatch: pytest.M
         expected = [load_leaderboard(session, selection, n_resamples=0).rows for selection in load_all_of]
     with transaction(keeping, write=False) as session:
         load_leaderboard(session, load_all_of[0], n_resamples=0)
-        for name in ("arrow_reader", "read_arrow"):
+        for name in ("read_stored", "read_arrow"):
             monkeypatch.setattr(scores, name, lambda *_: pytest.fail("scores or prompts were read again"))
         assert [load_leaderboard(session, selection, n_resamples=0).rows for selection in load_all_of] == expected
     assert any(expected)

@@ -1,0 +1,135 @@
+"""Read rows of scores into a dense matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.queries.sql.arrow import Reading, arrow_reader, number_columns, read_arrow
+
+SPARE_KEYS = 1_000_000
+"""Unused keys among those of a matrix, up to which a table by key finds their positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragedScores:
+    """Scores of some runs and prompts under one metric, averaged over trials.
+
+    Attributes:
+        Q: ``(n_prompts, n_runs)`` float64, NaN = missing.
+        counts: ``(n_prompts, n_runs)`` trials of each; None if no prompt has several.
+        n_left_out: rows of the runs whose prompt is none of the matrix.
+    """
+
+    Q: NDArray[np.float64]
+    counts: NDArray[np.int64] | None
+    n_left_out: int
+
+
+def read_stored(
+    source: Session | Reading, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
+) -> AveragedScores:
+    """Read the rows of some runs, averaged over trials.
+
+    Args:
+        source: the store, of which only committed data are visible; or an open connection for reading.
+        metric_id: key of the metric.
+        run_ids: keys of ``n_runs`` runs, one per column.
+        prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
+    """
+    grid = Grid(run_ids, prompt_ids)
+    sql = (
+        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)})"
+    )
+
+    def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        runs, prompts, values = number_columns(batch)
+        positions, is_row = grid.cells(runs, prompts)
+        return positions, values if is_row.all() else values[is_row]
+
+    shape, size, n_scores, n_rows = (len(prompt_ids), len(run_ids)), len(prompt_ids) * len(run_ids), 0, 0
+    Q = np.full(size, np.nan)
+    if size == 0:
+        return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
+    with arrow_reader(source, sql) as reader:
+        for batch in reader:
+            cell, values = cells(batch)
+            Q[cell] = values
+            n_scores += len(values)
+            n_rows += batch.num_rows
+    if n_scores <= size - np.count_nonzero(np.isnan(Q)):
+        return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
+    # several trials: average them, in a fixed order
+    cell, values = cells(read_arrow(source, f"{sql} ORDER BY run_id, prompt_id, trial"))
+    sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
+    is_averaged = counts > 1  # a single -0.0 stays as it is
+    Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
+    counts = counts.reshape(shape).astype(np.int64)
+    return AveragedScores(Q=Q.reshape(shape), counts=counts, n_left_out=n_rows - n_scores)
+
+
+class Grid:
+    """Flat indices of prompts and runs in a matrix.
+
+    Args:
+        run_ids: keys of ``n_runs`` runs, one per column.
+        prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
+    """
+
+    def __init__(self, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> None:
+        self._runs, self._prompts = _Positions(np.asarray(run_ids, dtype=np.int64)), _Positions(prompt_ids)
+
+    def cells(self, runs: NDArray[np.int64], prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return row-major flat indices, and which of the pairs have one: those of the matrix's prompts.
+
+        Args:
+            runs: ``(m,)`` keys, each of a column.
+            prompts: ``(m,)`` keys.
+
+        Returns:
+            ``(n_wanted,)`` int64 indices; ``(m,)`` whether the prompt is one of the rows.
+        """
+        rows = self._prompts.find(prompts)
+        is_row = rows >= 0
+        if not is_row.all():
+            runs, rows = runs[is_row], rows[is_row]
+        return rows * self._runs.n + self._runs.find(runs), is_row
+
+
+class _Positions:
+    """The positions of keys in an array.
+
+    Args:
+        keys: ``(n,)`` distinct keys.
+    """
+
+    def __init__(self, keys: NDArray[np.int64]) -> None:
+        self.n = len(keys)
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+        self._table: NDArray[np.int64] | None = None
+        if self.n and self._keys[-1] - self._keys[0] < 4 * self.n + SPARE_KEYS:
+            self._table = np.full(int(self._keys[-1] - self._keys[0]) + 1, -1, dtype=np.int64)
+            self._table[keys - self._keys[0]] = np.arange(self.n)
+
+    def find(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the position of each key, -1 without any."""
+        if not self.n:
+            return np.full(len(keys), -1, dtype=np.int64)
+        if self._table is not None:
+            place = keys - self._keys[0]
+            is_near = (place >= 0) & (place < len(self._table))
+            near: NDArray[np.int64] = self._table[place if is_near.all() else np.where(is_near, place, 0)]
+            return near if is_near.all() else np.where(is_near, near, -1)
+        place = np.minimum(np.searchsorted(self._keys, keys), self.n - 1)
+        return np.where(self._keys[place] == keys, self._order[place], -1)
+
+
+def join_keys(keys: Sequence[int]) -> str:
+    """Return keys as part of a statement; with parameters PostgreSQL would not use its fast path."""
+    return ",".join(str(int(key)) for key in keys) or "NULL"
