@@ -85,7 +85,7 @@ mlflow_options = combine_options(
         cls=SettingOption,
         default=False,
         show_default=False,
-        help="Record in the database only. `suffrage publish` adds it to MLflow later.",
+        help="Record in the database only, or also in MLflow (default). `suffrage publish` adds it to MLflow later.",
     ),
 )
 

@@ -47,7 +47,8 @@ def describe_usage_error(error: click.UsageError, arguments: Sequence[str]) -> s
     if isinstance(error, click.BadParameter):
         problem, fix = _explain_value(error, problem)
     elif isinstance(error, click.NoSuchOption):
-        problem, fix = _explain_option(error, arguments)
+        context = _context_of_command(context, arguments)
+        problem, fix = _explain_option(error, context, arguments)
     elif problem.startswith("No such command") and context is not None:
         problem, fix = _explain_command(context, arguments, problem)
     elif "unexpected extra argument" in problem and context is not None:
@@ -86,28 +87,49 @@ def _explain_command(context: click.Context, arguments: Sequence[str], problem: 
     return problem, ""
 
 
-def _explain_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str]:
-    """Problem and fix of an option that does not exist."""
+def _explain_option(
+    error: click.NoSuchOption, context: click.Context | None, arguments: Sequence[str]
+) -> tuple[str, str]:
+    """Problem and fix of an option that does not exist, or that is not in its place."""
     name = error.option_name
     if not name.startswith("--"):  # click reads -metric as the options -m, -e, ...
         name = next((argument for argument in arguments if argument.startswith(name)), name)
     problem = f"No such option {name!r}."
-    context = error.ctx
-    if context is None:
+    if context is None or error.ctx is None:
         return problem, ""
-    if context.parent is None and isinstance(context.command, click.Group):
-        commands = context.command.list_commands(context)
-        first = next((n for n, argument in enumerate(arguments) if argument in commands), None)
-        if first is not None:
-            moved = shlex.join(["suffrage", *arguments[first:], *arguments[:first]])
-            return problem, f"Options come after the command: {moved}"
-    known = [
+    known = _list_options(context)
+    if context is not error.ctx and name in known:
+        first = arguments.index(context.command_path.split()[1])
+        moved = shlex.join(["suffrage", *arguments[first:], *arguments[:first]])
+        return problem, f"Options come after the command: {moved}"
+    letters = name.lstrip("-")
+    near = find_similar(letters, [option[2:] for option in known])
+    abbreviated = re.compile(".*".join(map(re.escape, letters)))
+    near = near or [option[2:] for option in known if len(letters) > 1 and abbreviated.match(option, 2)]
+    return problem, format_guess([f"--{option}" for option in near])
+
+
+def _context_of_command(context: click.Context | None, arguments: Sequence[str]) -> click.Context | None:
+    """The same context; for options before the command, that of the command, or of the command of a group."""
+    if context is None or context.parent is not None or not isinstance(context.command, click.Group):
+        return context
+    for argument in arguments:
+        command = context.command.get_command(context, argument) if isinstance(context.command, click.Group) else None
+        if command is not None:
+            context = click.Context(command, info_name=argument, parent=context)
+        elif context.parent is not None:
+            break
+    return context
+
+
+def _list_options(context: click.Context) -> list[str]:
+    """The long options of a command."""
+    return [
         option
         for parameter in context.command.get_params(context)
         for option in (*parameter.opts, *parameter.secondary_opts)
         if option.startswith("--")
     ]
-    return problem, format_guess(["--" + near for near in find_similar(name.lstrip("-"), [o[2:] for o in known])])
 
 
 def _explain_missing(error: click.MissingParameter) -> str:

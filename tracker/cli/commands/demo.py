@@ -41,7 +41,7 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--database", metavar="URL", help="URL of the store; default: suffrage.db in the folder.")
 @click.option("--no-mlflow/--mlflow", cls=SettingOption, default=False, show_default=False,
-              help="Record findings in the store only.")  # fmt: skip
+              help="Record findings in the store only, or also in MLflow (default).")  # fmt: skip
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
     """Run every analysis on a simulated benchmark whose truth is known.
 
