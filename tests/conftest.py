@@ -74,6 +74,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(("MLFLOW_", "SUFFRAGE_")) and not name.startswith("SUFFRAGE_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr("tracker.queries.packed.pack_folder.find_user_cache", lambda: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
 

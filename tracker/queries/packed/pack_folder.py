@@ -62,7 +62,7 @@ class PackFolder:
 
 
 def find_pack_folder(engine: sa.Engine) -> PackFolder | None:
-    """Return the folder of a store; None if packed scores are switched off, or the store is no file and no server.
+    """Return the folder of a store; None if packed scores are switched off, or there is no place for them.
 
     It is beside a SQLite file, as ``results.db.packed``. Packed scores of a server are in the user's cache.
 
@@ -80,7 +80,11 @@ def find_pack_folder(engine: sa.Engine) -> PackFolder | None:
         path = Path(f"{store}{PACK_SUFFIX}") if not chosen else _subfolder(chosen, str(store))
         return PackFolder(path=path, file_mode=permissions_beside(store) | 0o600, owner=find_owner(store))
     address = f"{url.host}:{url.port}/{url.database}?{sorted(url.query.items())}"
-    return PackFolder(path=_subfolder(chosen or _cache(), address), file_mode=0o600, owner=None)
+    try:
+        path = _subfolder(chosen or find_user_cache(), address)
+    except RuntimeError:  # a user without a home
+        return None
+    return PackFolder(path=path, file_mode=0o600, owner=None)
 
 
 def find_owner(path: Path) -> int | None:
@@ -95,7 +99,7 @@ def _subfolder(folder: str, address: str) -> Path:
     return Path(folder).expanduser() / xxhash.xxh3_64_hexdigest(address.encode())
 
 
-def _cache() -> str:
+def find_user_cache() -> str:
     """Return the folder for files of this user that can be built again."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     if not folder and sys.platform == "darwin":

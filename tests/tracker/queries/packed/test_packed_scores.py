@@ -37,9 +37,8 @@ Edit = tuple[str, int, tuple[tuple[float, ...], ...]]
 
 
 @pytest.fixture(autouse=True)
-def _pack_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_scores, "MIN_CELLS", 1)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def list_packs(engine: sa.Engine) -> list[Path]:
@@ -237,6 +236,23 @@ def test_another_process_edits_and_packs(store: sa.Engine, store_url: str, tmp_p
     printed = process.wait()
     assert process.returncode == 0, printed
     check_every_read(store)
+
+
+def test_packs_of_a_server_are_in_the_cache_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.undo()
+    server = sa.create_engine("postgresql+psycopg://reader@db.example/team")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = find_pack_folder(server)
+    assert folder is not None
+    assert folder.path.parent == tmp_path / "suffrage" / "packed"
+    assert (folder.file_mode, folder.folder_mode, folder.owner) == (0o600, 0o700, None)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = find_pack_folder(server)
+    assert folder is not None
+    assert tmp_path in folder.path.parents
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert find_pack_folder(server) is None
 
 
 class TestFiles:
