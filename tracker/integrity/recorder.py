@@ -23,9 +23,14 @@ _INFO = "suffrage.changes"
 
 
 class ChangeRecorder:
-    """The rows that the transaction of a connection has added and removed so far."""
+    """The rows that the transaction of a connection has added and removed so far.
+
+    Attributes:
+        is_recording: whether the transaction keeps the checksums; the triggers of SQLite outlive their transaction.
+    """
 
     def __init__(self) -> None:
+        self.is_recording = True
         self.clear()
 
     def clear(self) -> None:
@@ -35,6 +40,8 @@ class ChangeRecorder:
 
     def record(self, number: int, has_old: int, *values: Any) -> None:
         """Record a changed row; called by the triggers of SQLite."""
+        if not self.is_recording:
+            return
         from tracker.integrity.scopes import covered_tables
 
         n_columns = len(covered_tables()[number].columns)
@@ -106,25 +113,48 @@ def record_changes(engine: sa.Engine) -> None:
 
 
 def prepare_recording(connection: sa.Connection) -> None:
-    """Create the temporary triggers of a SQLite connection if the next transaction is to be recorded."""
-    raw: Any = connection.connection.dbapi_connection
-    count = "SELECT count(*) FROM temp.sqlite_master WHERE type = 'trigger' AND name LIKE 'record_%'"
+    """Let the next transaction of a SQLite connection be recorded, or not.
+
+    The temporary triggers are created before the first recorded transaction of a connection, and remain.
+    """
+    recorder: ChangeRecorder | None = connection.info.get(_INFO)
     if not connection.get_execution_options().get(OPTION):
-        if _INFO in connection.info:
+        if recorder is not None:
+            recorder.clear()
+            recorder.is_recording = False
+        return
+    raw: Any = connection.connection.dbapi_connection
+    has_checksums, n_triggers = raw.execute(_STATE).fetchone()
+    if not has_checksums:
+        if recorder is not None:
             stop_recording(connection)
         return
-    if not raw.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'checksum'").fetchone()[0]:
-        return
-    from tracker.integrity.change_triggers import RECORD, sqlite_triggers
-
     recorder = connection.info.setdefault(_INFO, ChangeRecorder())
     recorder.clear()
-    statements = sqlite_triggers()
-    if raw.execute(count).fetchone()[0] != len(statements):
-        raw.create_function(RECORD, -1, recorder.record)
-        for name, statement in statements.items():
-            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS temp.{name}")
-            connection.exec_driver_sql(statement)
+    recorder.is_recording = True
+    from tracker.integrity.change_triggers import sqlite_triggers
+
+    if n_triggers != len(sqlite_triggers()):
+        _create_triggers(raw, recorder)
+
+
+_STATE = (
+    "SELECT (SELECT count(*) FROM main.sqlite_master WHERE name = 'checksum'), "
+    "(SELECT count(*) FROM temp.sqlite_master WHERE type = 'trigger' AND name LIKE 'record_%')"
+)
+
+
+def _create_triggers(raw: Any, recorder: ChangeRecorder) -> None:
+    """Create the temporary triggers of a SQLite connection."""
+    from tracker.integrity.change_triggers import RECORD, sqlite_triggers
+
+    raw.create_function(RECORD, -1, recorder.record)
+    drops = [f"DROP TRIGGER IF EXISTS temp.{name}" for name in sqlite_triggers()]
+    try:
+        raw.executescript(";\n".join(["BEGIN", *drops, *sqlite_triggers().values(), "COMMIT"]))
+    except BaseException:
+        raw.rollback()
+        raise
 
 
 def stop_recording(connection: sa.Connection) -> None:
@@ -146,7 +176,7 @@ def recorded_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Seq
         rows: values of all columns in order, in the plain form.
     """
     recorder: ChangeRecorder | None = connection.info.get(_INFO)
-    if recorder is None:
+    if recorder is None or not recorder.is_recording:
         yield
         return
     raw: Any = connection.connection
@@ -179,7 +209,7 @@ def _set_recording(connection: sa.Connection, value: str) -> None:
 
 def _write_changes(connection: sa.Connection) -> None:
     recorder: ChangeRecorder | None = connection.info.get(_INFO)
-    if recorder is not None:
+    if recorder is not None and recorder.is_recording:
         recorder.write(connection)
         recorder.clear()
 

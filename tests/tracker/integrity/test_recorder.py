@@ -1,0 +1,57 @@
+"""Transactions on one connection keep the checksums, or do not, whatever ran on it before."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import sqlalchemy as sa
+
+from tracker.database import connect, transaction, upgrade
+from tracker.integrity.verification import find_content_faults
+from tracker.schema import Benchmark
+
+
+def faults(engine: sa.Engine) -> str:
+    with engine.connect() as connection:
+        return "; ".join(map(str, find_content_faults(connection)))
+
+
+def add(engine: sa.Engine, name: str) -> None:
+    with transaction(engine) as session:
+        session.add(Benchmark(name=name))
+
+
+def test_a_rollback_a_reader_and_an_upgrade_change_nothing(store: sa.Engine) -> None:
+    add(store, "a")
+    with suppress(ZeroDivisionError), transaction(store) as session:
+        session.add(Benchmark(name="lost"))
+        session.flush()
+        raise ZeroDivisionError
+    with transaction(store, write=False) as session:
+        assert session.scalars(sa.select(Benchmark.name)).all() == ["a"]
+    add(store, "b")
+    upgrade(store)
+    add(store, "c")
+    assert faults(store) == ""
+
+
+def test_an_unrecorded_change_on_the_same_connection_is_detected(store: sa.Engine) -> None:
+    add(store, "a")
+    with store.begin() as connection:
+        connection.execute(sa.text("UPDATE benchmark SET name = 'changed'"))
+    add(store, "b")
+    assert "benchmark 1" in faults(store)
+
+
+def test_triggers_of_sqlite_are_created_once_per_connection(sqlite_url: str) -> None:
+    store = connect(sqlite_url)
+    add(store, "a")
+    statements: list[str] = []
+    with store.connect() as connection:
+        connection.connection.dbapi_connection.set_trace_callback(statements.append)  # type: ignore[union-attr]
+    add(store, "b")
+    with transaction(store, write=False) as session:
+        session.execute(sa.text("SELECT 1"))
+    add(store, "c")
+    assert any(statement.startswith("INSERT INTO benchmark") for statement in statements)
+    assert not any("TRIGGER" in statement for statement in statements)
