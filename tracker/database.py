@@ -323,12 +323,31 @@ def _explain_no_store(engine: sa.Engine) -> str:
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
     """Upgrade the schema to a version, in one transaction; concurrent callers wait for each other."""
-    _migrate(engine, "upgrade", revision)
+    with migrating(engine) as connection:
+        if revision == "head" and _create_store(connection):
+            return
+        from alembic import command
+
+        command.upgrade(_alembic_config(connection), revision)
+
+
+def _create_store(connection: sa.Connection) -> bool:
+    """Create the tables of a new SQLite store; return False if that is left to the migrations."""
+    from tracker.integrity.stored_checksums import replace_checksums
+    from tracker.schema.new_sqlite_store import create_tables
+
+    if not create_tables(connection, migrations_folder(), known_versions()[-1]):
+        return False
+    replace_checksums(connection)
+    return True
 
 
 def downgrade(engine: sa.Engine, revision: str) -> None:
     """Downgrade the schema to an earlier version, or to ``base``, which removes everything."""
-    _migrate(engine, "downgrade", revision)
+    from alembic import command
+
+    with migrating(engine) as connection:
+        command.downgrade(_alembic_config(connection), revision)
 
 
 class _RollBackError(Exception):
@@ -392,13 +411,6 @@ def _alembic_config(connection: sa.Connection) -> Any:
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def _migrate(engine: sa.Engine, direction: str, revision: str) -> None:
-    from alembic import command
-
-    with migrating(engine) as connection:
-        getattr(command, direction)(_alembic_config(connection), revision)
 
 
 @contextmanager

@@ -1,16 +1,22 @@
-"""Write `tracker/queries/sql/tables.py` from the schema: `make tables`, after each change of the schema."""
+"""Write `tracker/queries/sql/tables.py` from the schema, and `migrations/sqlite_tables.sql` from the migrations.
+
+Run by `make tables`, after each change of the schema and again after its migration.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import sqlalchemy as sa
 from sqlmodel.sql.sqltypes import AutoString
 
+from tracker.database import create_unchecked_engine, known_versions, migrations_folder, upgrade
 from tracker.queries.sql import tables
 from tracker.schema import metadata
+from tracker.schema.new_sqlite_store import FILE, dump_tables
 
 HEAD = '''"""The tables as queries name them: columns, not attributes of rows.
 
@@ -41,5 +47,18 @@ def _render_type(kind: sa.types.TypeEngine[object]) -> str:
     return f"sa.{kind!r}"
 
 
+def render_sqlite_tables(folder: Path) -> str:
+    """Return the statements of a new SQLite store, which the migrations create in a folder."""
+    version = known_versions()[-1]
+    engine = create_unchecked_engine(f"sqlite:///{folder}/migrated.db")
+    upgrade(engine, version)
+    with engine.connect() as connection:
+        dump = dump_tables(connection, version)
+    engine.dispose()
+    return dump
+
+
 if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        (migrations_folder() / FILE).write_text(render_sqlite_tables(Path(name)), encoding="utf-8")
     Path(tables.__file__).write_text(render_tables(), encoding="utf-8")
