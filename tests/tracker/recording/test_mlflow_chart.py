@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from mlflow import MlflowClient
 
 from tracker.recording.mlflow import chart_view
-from tracker.recording.mlflow.links import add_links
+from tracker.recording.mlflow.page_links import add_links
 from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.mlflow.run_spec import MAX_TAG_LENGTH
 

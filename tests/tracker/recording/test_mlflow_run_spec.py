@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 
 from tracker.recording.mlflow.run_spec import (
     MAX_NAME_LENGTH,
+    MlflowRunSpec,
     allowed_names,
     ascii_name,
     build_names_file,
@@ -84,3 +86,12 @@ class TestPasswords:
     def test_no_password_is_shown(self, uri: str, displayed: str) -> None:
         assert hide_passwords(uri) == displayed
         assert "secret" not in hide_passwords(uri)
+
+
+def test_a_spec_survives_json() -> None:
+    spec = MlflowRunSpec(
+        kind="run", ref_id=7, version="2-a", experiment="e", about_experiment="", run_name="München",
+        started=datetime(2024, 5, 1, 12, 30, 1, 5), ended=datetime(2024, 5, 1, 13, tzinfo=UTC),
+        parameters={"a": "b"}, metrics={"acc": 0.1 + 0.2}, tags={}, description="", files={"x.bin": b"\x00\xff"},
+    )  # fmt: skip
+    assert MlflowRunSpec.from_json(json.loads(json.dumps(spec.as_json()))) == spec

@@ -18,7 +18,7 @@ from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.sql import tables
-from tracker.recording.mlflow.publishing_process import PublishingProcess
+from tracker.recording.mlflow.process.publishing_process import PublishingProcess
 
 COMMAND = [sys.executable, "-m", "tracker.cli", "ingest", "scores.csv", "--benchmark", "quiz"]
 WAIT = 300

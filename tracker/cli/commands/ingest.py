@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracker.ingest.measurement import ReadOptions
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
-    from tracker.recording.mlflow.publishing_process import PublishingProcess
+    from tracker.recording.mlflow.process.publishing_process import PublishingProcess
 
 
 MAX_NAMES = 5
@@ -263,7 +263,7 @@ def _start_publishing(stack: ExitStack, tracking_uri: str | None) -> PublishingP
     """Return a process that loads MLflow now, ended with the stack; None without MLflow, or if it is loaded here."""
     if tracking_uri is None or "mlflow" in sys.modules or click.get_current_context().find_root().obj != OF_COMMAND:
         return None
-    from tracker.recording.mlflow.publishing_process import PublishingProcess
+    from tracker.recording.mlflow.process.publishing_process import PublishingProcess
 
     return stack.enter_context(PublishingProcess(tracking_uri))
 

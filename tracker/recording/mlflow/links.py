@@ -1,11 +1,10 @@
-"""Links between MLflow and the pages of `suffrage serve`."""
+"""Links from the pages of `suffrage serve` to MLflow."""
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -18,12 +17,9 @@ from tracker.database import make_read_only_uri
 from tracker.errors import PublishingError
 from tracker.queries.sql import tables
 from tracker.recording.mlflow.chart_view import TAG, chart_path
-from tracker.recording.mlflow.run_spec import MAX_TAG_LENGTH, Kind, truncate
+from tracker.recording.mlflow.run_spec import Kind
 from tracker.recording.mlflow.tracking_store import mlflow_store
 
-SERVE_VARIABLE = "SUFFRAGE_SERVE_URL"
-DEFAULT_SERVE_URL = "http://127.0.0.1:8000"
-"""Address of `suffrage serve` by default."""
 DEFAULT_MLFLOW_URL = "http://127.0.0.1:5000"
 """Address of `suffrage ui` by default."""
 CHART_OF_RUN = sa.text(
@@ -31,23 +27,6 @@ CHART_OF_RUN = sa.text(
     "WHERE runs.run_uuid = :run AND experiment_tags.key = :tag"
 )
 """Experiment of an MLflow run, in MLflow's database, if the experiment has a saved chart."""
-
-
-def page_address(path: str) -> str:
-    """Return the address of a page of `suffrage serve`; '' where there is none."""
-    server = os.environ.get(SERVE_VARIABLE, DEFAULT_SERVE_URL).rstrip("/")
-    return f"{server}{path}" if server and path else ""
-
-
-def format_links(links: Sequence[tuple[str, str]]) -> str:
-    """Return links in Markdown, without those that have no address."""
-    return " · ".join(f"[{name}]({address})" for name, address in links if address)
-
-
-def add_links(text: str, links: Sequence[tuple[str, str]]) -> str:
-    """Return a description in Markdown, followed by links."""
-    line = format_links(links)
-    return f"{truncate(text, MAX_TAG_LENGTH - len(line) - 2)}\n\n{line}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

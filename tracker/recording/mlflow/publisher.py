@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from tracker.database import known_versions
 from tracker.private_files.temporary import temporary_folder
 from tracker.recording.mlflow import chart_view
-from tracker.recording.mlflow.links import add_links, format_links, page_address
+from tracker.recording.mlflow.client import open_client
+from tracker.recording.mlflow.page_links import add_links, format_links, page_address
 from tracker.recording.mlflow.run_spec import (
     MAX_PARAMETER_LENGTH,
     MAX_TAG_LENGTH,
@@ -34,6 +37,60 @@ PRIMARY_METRIC = "mlflow.experiment.primaryMetric.name"
 HIGHER_IS_BETTER = "mlflow.experiment.primaryMetric.greaterIsBetter"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedRun:
+    """An MLflow run of this store.
+
+    Attributes:
+        mlflow_run_id: its key.
+        experiment_id: key of its experiment.
+        version: version of its content.
+        is_finished: whether it is complete.
+        is_active: whether no user has deleted it.
+        is_stale: whether it is tagged as stale.
+    """
+
+    mlflow_run_id: str
+    experiment_id: str
+    version: str
+    is_finished: bool
+    is_active: bool
+    is_stale: bool
+
+
+Published = dict[tuple[Kind, int], list[PublishedRun]]
+
+
+class Publisher(Protocol):
+    """What publishing needs of MLflow."""
+
+    def find_runs(self, keys: Collection[tuple[Kind, int]]) -> Published:
+        """Return the MLflow runs of each item: finished ones first, those deleted by users last."""
+
+    def create(self, spec: MlflowRunSpec) -> str:
+        """Create the MLflow run of a spec, and return its key."""
+
+    def mark(self, mlflow_run: PublishedRun, spec: MlflowRunSpec) -> str:
+        """Tag an MLflow run whose finding became stale, or is no longer stale; return its key."""
+
+    def withdraw(self, run_ids: Collection[int]) -> None:
+        """Delete the MLflow runs of excluded runs."""
+
+    def delete(self, runs: Sequence[PublishedRun]) -> None:
+        """Delete MLflow runs that are outdated or incomplete."""
+
+
+@contextmanager
+def open_publisher(store: MlflowStore, database_id: str) -> Iterator[MlflowPublisher]:
+    """Open MLflow in this process.
+
+    Raises:
+        PublishingError: MLflow cannot be reached or used.
+    """
+    with open_client(store) as client:
+        yield MlflowPublisher(client, store, database_id)
+
+
 class MlflowPublisher:
     """The MLflow runs of one store in an MLflow store."""
 
@@ -41,7 +98,7 @@ class MlflowPublisher:
         self.client, self.store, self.database_id = client, store, database_id
         self.experiments: dict[str, str] = {}
 
-    def find_runs(self, keys: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
+    def find_runs(self, keys: Collection[tuple[Kind, int]]) -> Published:
         """Return the MLflow runs of each item: finished ones first, those deleted by users last."""
         from mlflow.entities import ViewType
 
@@ -50,7 +107,7 @@ class MlflowPublisher:
         filters = [of_store]
         if len(keys) <= MAX_SEPARATE_QUERIES:
             filters = [f"{of_store} AND tags.`suffrage.{kind}_id` = '{key}'" for kind, key in keys]
-        mlflow_runs: dict[tuple[Kind, int], list[Any]] = {}
+        mlflow_runs: Published = {}
         for wish in filters if experiments else ():
             token = None
             while True:
@@ -60,12 +117,12 @@ class MlflowPublisher:
                 for run in page:
                     for kind in ("finding", "run"):
                         if key := run.data.tags.get(f"suffrage.{kind}_id"):
-                            mlflow_runs.setdefault((kind, int(key)), []).append(run)
+                            mlflow_runs.setdefault((kind, int(key)), []).append(_describe_run(run))
                 token = page.token
                 if not token:
                     break
         for runs in mlflow_runs.values():
-            runs.sort(key=lambda run: (not is_finished(run), run.info.lifecycle_stage != "active", run.info.run_id))
+            runs.sort(key=lambda run: (not run.is_finished, not run.is_active, run.mlflow_run_id))
         return mlflow_runs
 
     def find_finished_run(self, spec: MlflowRunSpec) -> str | None:
@@ -75,7 +132,7 @@ class MlflowPublisher:
             return None
         query = f"tags.`suffrage.database_id` = '{self.database_id}' AND tags.`{CONTENT_TAG}` = '{spec.version}'"
         mlflow_runs = self.client.search_runs([experiment.experiment_id], query, order_by=["attributes.start_time"])
-        return next((str(run.info.run_id) for run in mlflow_runs if is_finished(run)), None)
+        return next((str(run.info.run_id) for run in mlflow_runs if _describe_run(run).is_finished), None)
 
     def create(self, spec: MlflowRunSpec) -> str:
         """Create the MLflow run of a spec; its status is set last and marks it as complete."""
@@ -114,14 +171,14 @@ class MlflowPublisher:
         self.client.set_terminated(run_id, "FINISHED", ended)
         return run_id
 
-    def mark(self, mlflow_run: Any, spec: MlflowRunSpec) -> str:
+    def mark(self, mlflow_run: PublishedRun, spec: MlflowRunSpec) -> str:
         """Tag an MLflow run whose finding became stale, or is no longer stale; return its key."""
-        run_id: str = mlflow_run.info.run_id
-        if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in spec.tags:
+        run_id = mlflow_run.mlflow_run_id
+        if mlflow_run.is_stale and STALE_TAG not in spec.tags:
             self.client.delete_tag(run_id, STALE_TAG)
         for name, value in (
             *((name, value) for name, value in spec.tags.items() if name == STALE_TAG),
-            (DESCRIPTION_TAG, self._describe(spec, mlflow_run.info.experiment_id)),
+            (DESCRIPTION_TAG, self._describe(spec, mlflow_run.experiment_id)),
             (CONTENT_TAG, spec.version),
         ):
             self.client.set_tag(run_id, name, truncate(value, MAX_TAG_LENGTH))
@@ -133,15 +190,15 @@ class MlflowPublisher:
         for shown_thing, runs in self.find_runs(keys).items():
             if shown_thing in keys:
                 for run in runs:
-                    if is_active(run):
-                        self.client.set_tag(run.info.run_id, CONTENT_TAG, "withdrawn")
-                self.delete(iter(runs))
+                    if run.is_active:
+                        self.client.set_tag(run.mlflow_run_id, CONTENT_TAG, "withdrawn")
+                self.delete(runs)
 
-    def delete(self, runs: Iterator[Any]) -> None:
+    def delete(self, runs: Sequence[PublishedRun]) -> None:
         """Delete MLflow runs that are outdated or incomplete."""
         for run in runs:
-            if is_active(run):
-                self.client.delete_run(run.info.run_id)
+            if run.is_active:
+                self.client.delete_run(run.mlflow_run_id)
 
     def _describe(self, spec: MlflowRunSpec, experiment_id: str) -> str:
         """Return the description of an MLflow run, with links."""
@@ -190,19 +247,16 @@ class MlflowPublisher:
         return self.client.get_experiment(key)
 
 
-def is_finished(run: Any) -> bool:
-    """Return whether an MLflow run is complete."""
-    return bool(run.info.status == "FINISHED")
-
-
-def is_active(run: Any) -> bool:
-    """Return whether no user has deleted an MLflow run."""
-    return bool(run.info.lifecycle_stage == "active")
-
-
-def version_shown(run: Any) -> str:
-    """Return the version of the content of an MLflow run."""
-    return str(run.data.tags.get(CONTENT_TAG, ""))
+def _describe_run(run: Any) -> PublishedRun:
+    """Return the facts of a run of MLflow's client."""
+    return PublishedRun(
+        mlflow_run_id=str(run.info.run_id),
+        experiment_id=str(run.info.experiment_id),
+        version=str(run.data.tags.get(CONTENT_TAG, "")),
+        is_finished=run.info.status == "FINISHED",
+        is_active=run.info.lifecycle_stage == "active",
+        is_stale=STALE_TAG in run.data.tags,
+    )
 
 
 def _milliseconds(moment: datetime) -> int:

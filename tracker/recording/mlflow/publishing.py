@@ -5,12 +5,13 @@ run is created, MLflow is searched for it. Nothing is therefore published twice,
 publishing and recording it in the table `publication`.
 
 Only two modules of this package import MLflow: the client and the publisher. `publishing_process` runs them in
-a separate process.
+a separate process, which knows nothing of the store: what it is to publish is sent to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -31,12 +32,14 @@ from tracker.recording.mlflow.publications import (
     withdrawn_runs,
 )
 from tracker.recording.mlflow.publish_lock import lock_publishing
-from tracker.recording.mlflow.publisher import MlflowPublisher, is_active, is_finished, version_shown
+from tracker.recording.mlflow.publisher import Publisher, open_publisher
 from tracker.recording.mlflow.run_spec import STALE_MARK, Kind, MlflowRunSpec
-from tracker.recording.mlflow.tracking_store import mlflow_store
+from tracker.recording.mlflow.tracking_store import MlflowStore, mlflow_store
 
 Progress = Callable[[int, int], None]
 Versions = dict[tuple[Kind, int], str]
+OpenPublisher = Callable[[MlflowStore, str], AbstractContextManager[Publisher]]
+"""Opens an MLflow store for the items of a Suffrage store, by its `database.id`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +76,12 @@ def publish_finding(engine: sa.Engine, finding_id: int, tracking_uri: str) -> st
 
 
 def publish_runs(
-    engine: sa.Engine, run_ids: Collection[int], tracking_uri: str, progress: Progress | None = None
+    engine: sa.Engine,
+    run_ids: Collection[int],
+    tracking_uri: str,
+    progress: Progress | None = None,
+    *,
+    opener: OpenPublisher = open_publisher,
 ) -> PublishResult:
     """Publish complete runs, each as an MLflow run in the experiment of its benchmark.
 
@@ -82,13 +90,14 @@ def publish_runs(
         run_ids: keys of the runs; those that are not complete are left out.
         tracking_uri: of MLflow.
         progress: called with the number of finished runs, and of all runs.
+        opener: opens MLflow's store, by default in this process.
 
     Raises:
         PublishingError: MLflow cannot be reached or used.
     """
     with transaction(engine, write=False) as session:
         versions: Versions = {("run", key): version for key, version in run_versions(session, run_ids).items()}
-    return _publish(engine, versions, tracking_uri, progress)
+    return _publish(engine, versions, tracking_uri, progress, opener=opener)
 
 
 def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | None = None) -> PublishResult:
@@ -144,8 +153,7 @@ def publish_report(engine: sa.Engine, spec: MlflowRunSpec, tracking_uri: str) ->
     store = mlflow_store(tracking_uri, engine)
     with transaction(engine, write=False) as session:
         database_id = session.scalars(sa.select(tables.database.c.id)).one()
-    with lock_publishing(engine), open_client(store) as client:
-        publisher = MlflowPublisher(client, store, database_id)
+    with lock_publishing(engine), open_publisher(store, database_id) as publisher:
         return publisher.find_finished_run(spec) or publisher.create(spec)
 
 
@@ -185,6 +193,7 @@ def _publish(
     progress: Progress | None = None,
     *,
     withdraw: bool = False,
+    opener: OpenPublisher = open_publisher,
 ) -> PublishResult:
     store = mlflow_store(tracking_uri, engine)
     with transaction(engine, write=False) as session:
@@ -194,8 +203,7 @@ def _publish(
         return PublishResult(mlflow_runs={}, n_new=0)
     done: dict[tuple[Kind, int], str] = {}
     new = marked = 0
-    with lock_publishing(engine), open_client(store) as client:
-        publisher = MlflowPublisher(client, store, database_id)
+    with lock_publishing(engine), opener(store, database_id) as publisher:
         if gone:
             publisher.withdraw(gone)
             with transaction(engine) as session:
@@ -204,21 +212,19 @@ def _publish(
         try:
             for number, ((kind, key), version) in enumerate(versions.items(), start=1):
                 mlflow_runs = published.get((kind, key), [])
-                current = [run for run in mlflow_runs if is_finished(run) and version_shown(run) == version]
-                same_content = [
-                    run
-                    for run in mlflow_runs
-                    if is_finished(run) and _content_version(version_shown(run)) == _content_version(version)
-                ]
-                if current or (same_content and not is_active(same_content[0])):  # runs deleted by users stay deleted
-                    done[kind, key] = (current or same_content)[0].info.run_id
+                finished = [run for run in mlflow_runs if run.is_finished]
+                current = [run for run in finished if run.version == version]
+                same_content = [run for run in finished if _content_version(run.version) == _content_version(version)]
+                if current or (same_content and not same_content[0].is_active):  # runs deleted by users stay deleted
+                    done[kind, key] = (current or same_content)[0].mlflow_run_id
                 else:
                     with transaction(engine, write=False) as session:
                         spec = (build_finding_spec if kind == "finding" else build_model_run_spec)(session, key)
                     done[kind, key] = publisher.mark(same_content[0], spec) if same_content else publisher.create(spec)
                     marked += bool(same_content)
                     new += not same_content
-                publisher.delete(run for run in mlflow_runs if run.info.run_id != done[kind, key])
+                if outdated := [run for run in mlflow_runs if run.mlflow_run_id != done[kind, key]]:
+                    publisher.delete(outdated)
                 if progress:
                     progress(number, len(versions))
         finally:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -69,6 +70,20 @@ class MlflowRunSpec:
     page: str = ""
     experiment_page: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as values that JSON can express."""
+        return asdict(self) | {
+            "started": self.started.isoformat(),
+            "ended": self.ended.isoformat(),
+            "files": {name: b64encode(content).decode() for name, content in self.files.items()},
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> MlflowRunSpec:
+        """Return the spec that `as_json` describes."""
+        times = {name: datetime.fromisoformat(values[name]) for name in ("started", "ended")}
+        return cls(**values | times | {"files": {name: b64decode(text) for name, text in values["files"].items()}})
 
 
 def allowed_names(names: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""A separate process that loads MLflow and publishes."""
