@@ -11,7 +11,6 @@ from typing import get_args
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.copying.merging.store_merge import merge_store
 from tracker.database import current_version, ensure_current, transaction
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
@@ -154,6 +153,8 @@ def _merge(
     session: Session, path: Path, parsed: ParsedFile, options: ReadOptions, on_conflict: OnConflict
 ) -> StoreChanges:
     """Merge another store, and return the changes with the warnings of its file."""
+    from tracker.copying.merging.store_merge import merge_store  # most files are no stores
+
     changes = merge_store(session, path, benchmark=options.benchmark, on_conflict=on_conflict)
     return replace(changes, warnings=(*parsed.warnings, *changes.warnings))
 

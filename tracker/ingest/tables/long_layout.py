@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from tracker.ingest.files.tabular.headings import is_row_number, normalize_heading
 from tracker.ingest.files.tabular.number_cells import parse_number_cell
@@ -77,11 +78,13 @@ class LongTable:
         ]
         if metrics or "predicted" in roles or "gold_probability" in roles:
             return metrics or [roles[part] for part in ("predicted", "gold_probability") if part in roles]
-        numbers = [
+        used = set(roles.values())
+        columns_of_numbers = (
             name
             for name, column in self.table.columns.items()
-            if column.role == ColumnRole.NUMBERS and name not in roles.values() and not is_row_number(name)
-        ]
+            if column.role == ColumnRole.NUMBERS and name not in used and not is_row_number(name)
+        )
+        numbers = list(islice(columns_of_numbers, 2))
         if (
             len(numbers) == 1
             and not self.table.is_json

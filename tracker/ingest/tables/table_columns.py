@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -60,6 +60,7 @@ class TableColumn:
         name: its name in the file.
         heading: its name without sort marks.
         cells: its cells that are not missing.
+        numbers: the cells of the table that are numbers, in any notation.
         is_explicit: whether the user named it as a column of scores.
         is_part_summary: whether its heading summarizes other columns.
     """
@@ -67,6 +68,7 @@ class TableColumn:
     name: str
     heading: str
     cells: Sequence[str]
+    numbers: Collection[str]
     is_explicit: bool = False
     is_part_summary: bool = False
 
@@ -83,8 +85,7 @@ class TableColumn:
     @cached_property
     def share_of_numbers(self) -> float:
         """Return the share of cells that are numbers."""
-        numbers = sum(count for cell, count in self.counts.items() if is_number(cell))
-        return numbers / len(self.cells) if self.cells else 0.0
+        return sum(cell in self.numbers for cell in self.cells) / len(self.cells) if self.cells else 0.0
 
     @cached_property
     def is_unique(self) -> bool:
@@ -124,12 +125,12 @@ class TableColumn:
         """Return whether few cells are numbers, and the others are different texts without digits."""
         if self.share_of_numbers >= 0.5:
             return False
-        texts = [cell for cell in self.counts if not is_number(cell)]
+        texts = [cell for cell in self.counts if cell not in self.numbers]
         return len(texts) >= MIN_TEXTS and not any(re.search(r"\d", cell) for cell in texts)
 
     def _is_rank_or_year(self) -> bool:
         """Return whether the cells are 1, 2, 3, … in order, perhaps with medals for the first, or years."""
-        if any(re.search(r"\w", cell) is None for cell in self.counts):
+        if self.share_of_numbers < 1 and any(re.search(r"\w", cell) is None for cell in self.counts):
             plain = [cell.strip() for cell in self.cells if re.search(r"\w", cell)]
             ranks = [int(cell) for cell in plain if cell.isdecimal()]
             n_medals = len(self.cells) - len(plain)
@@ -220,11 +221,15 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
     ignored -= set(explicit.values())
     tasks = {name for column in options.task_columns for name in _match(head.names, column, "--task-columns")}
     part_summaries = find_part_summaries(head.names)
+    cells = frozenset[str | None]().union(*head.rows)
+    missing = {cell for cell in cells if is_missing(cell)}
+    numbers = frozenset(cell for cell in cells - missing if cell is not None and is_number(cell))
     columns = {
         name: TableColumn(
             name,
             clean_heading(name),
-            _filled(head.cells[name]),
+            [cell for cell in head.cells[name] if cell is not None and cell not in missing],
+            numbers,
             is_explicit=name in tasks,
             is_part_summary=name in part_summaries,
         )
@@ -242,12 +247,6 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
     places = [head.names.index(name) for name in order] if ignored else None
     rows = head.rows if places is None else [[row[place] for place in places] for row in head.rows]
     return TableColumns(columns, explicit, roles | explicit, head.is_whole, rows, tuple(sorted(ignored)), is_json)
-
-
-def _filled(cells: Sequence[str | None]) -> list[str]:
-    """Return the cells that are not missing."""
-    missing = {cell for cell in set(cells) if is_missing(cell)}
-    return [cell for cell in cells if cell not in missing]  # type: ignore[misc]
 
 
 def _option(role: str, column: str) -> str:

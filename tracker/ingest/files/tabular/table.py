@@ -150,6 +150,8 @@ def _check_cells(table: FileTable) -> None:
     import pyarrow.compute as pc
 
     longest = current_limits().value
+    if table.arrow.nbytes <= longest:
+        return
     for name, column in zip(table.names, table.arrow.columns, strict=True):
         if column.nbytes > longest and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -50,16 +50,51 @@ ARITHMETIC = re.compile(r"[kmgtp]?(?:params|flops|macs|macts)")
 LETTERS = re.compile(r"[^\W\d_]+")
 KEY_WORDS = SUMMARY_WORDS | {name for name in SUMMARIES if SUMMARY_WORDS.isdisjoint(LETTERS.findall(name))}
 """Words of which each name that `is_summary_heading` accepts has one."""
+VOCABULARY = ALL_SUMMARIES.union(
+    MODEL_HEADINGS, MODEL_HEADING_PARTS, MODEL_SIDES, OUTCOME_WORDS, PART_SUMMARY_WORDS, SIDE_MODIFIERS, SIDE_WORDS,
+    STDERR_WORDS, SUMMARIZED_WORDS, WEAK_MODEL_HEADINGS,
+)  # fmt: skip
+NUMBER = re.compile("[0-9]+")
+ANY_NUMBER = "7"
+MEANINGFUL_NUMBERS = frozenset(number for word in VOCABULARY for number in NUMBER.findall(word))
+"""Numbers in words of the vocabulary, such as 2 in ``co2``."""
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=1 << 15)
+def heading_shape(name: str) -> str:
+    """Return a heading with 7 for each number without a meaning: ``q17`` and ``q12000`` have one shape."""
+    return NUMBER.sub(_hide_number, name)
+
+
+def _hide_number(match: re.Match[str]) -> str:
+    number = match[0]
+    return number if number in MEANINGFUL_NUMBERS else ANY_NUMBER
+
+
+def _by_shape(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Call a function of headings once for all headings of one shape, since their numbers do not change its result."""
+    of_shape = lru_cache(maxsize=1 << 12)(function)
+
+    @wraps(function)
+    def of_heading(name: str) -> T:
+        return of_shape(heading_shape(name))
+
+    return of_heading
 
 
 @lru_cache(maxsize=1 << 15)
 def clean_heading(name: str) -> str:
     """Return a heading without sort marks and arrows."""
+    if name.isalnum():
+        return name
     cleaned = BREAK.sub(" ", SORT_MARKS.sub(" ", name))
     cleaned = re.sub(r"\(\s*\)|\[\s*\]", " ", cleaned) if cleaned != name else cleaned
     return re.sub(r"\s+", " ", cleaned).strip() if cleaned != name else name.strip()
 
 
+@_by_shape
 def heading_direction(name: str) -> bool | None:
     """Return whether larger scores are better, by the arrow or the metric in a heading, such as ``WER``.
 
@@ -79,6 +114,7 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(word for word in stripped if re.search(r"[\w$€±#]", word))
 
 
+@_by_shape
 def is_model_heading(name: str) -> bool:
     """Return whether a heading states that the column names models: model, Model Name, LLM, Model/adapter, …"""
     words = _words(name)
@@ -92,6 +128,7 @@ def is_weak_model_heading(name: str) -> bool:
     return normalize_heading(clean_heading(name)) in WEAK_MODEL_HEADINGS
 
 
+@_by_shape
 def is_summary_heading(name: str) -> bool:
     """Return whether a heading states a summary of the other columns, such as ``Average`` or ``Overall Acc (%)``."""
     plain = EMPHASIS.sub("", clean_heading(name))
@@ -122,6 +159,7 @@ def has_summary(cells: Sequence[str]) -> bool:
     return not KEY_WORDS.isdisjoint(words) and any(map(is_summary_heading, cells))
 
 
+@_by_shape
 def mentions_summary(name: str) -> bool:
     """Return whether a word of a heading states a summary, perhaps of some columns only, such as ``Maths average``."""
     return any(word in PART_SUMMARY_WORDS for word in _words(name))
@@ -130,22 +168,27 @@ def mentions_summary(name: str) -> bool:
 def find_part_summaries(names: Sequence[str]) -> set[str]:
     """Return the headings that summarize others, such as ``AST Summary`` beside ``Simple AST`` and ``Parallel AST``."""
     candidates = list(filter(mentions_summary, names))
-    words = [set(_words(name)) for name in names if name not in candidates] if candidates else []
+    if not candidates:
+        return set()
+    words = [set(_words(name)) for name in names if name not in candidates]
     summarized = {name: set(_words(name)) - PART_SUMMARY_WORDS - SUMMARIZED_WORDS for name in candidates}
     return {name for name, parts in summarized.items() if parts and sum(parts <= heading for heading in words) > 1}
 
 
+@_by_shape
 def is_outcome_heading(name: str) -> bool:
     """Return whether a heading states an outcome, such as ``is_correct``, and hence names no model."""
     words = _words(name)
     return bool(words) and all(word in OUTCOME_WORDS for word in words)
 
 
+@_by_shape
 def is_side_heading(name: str) -> bool:
     """Return whether a heading describes a model or its evaluation, by its words or its unit: ``Params (B)``."""
     return _has_side_words(name) or states_unit(name)
 
 
+@_by_shape
 def states_unit(name: str) -> bool:
     """Return whether a heading states a duration, a cost, a size or a count, such as ``Cost to run ($)``."""
     return SIDE_UNITS.search(clean_heading(name)) is not None
@@ -160,6 +203,7 @@ def _has_side_words(name: str) -> bool:
     )
 
 
+@_by_shape
 def is_model_side_heading(name: str) -> bool:
     """Return whether a heading describes models, and neither tasks nor prompts."""
     return is_side_heading(name) and any(word in MODEL_SIDES or "$" in word or "€" in word for word in _words(name))
@@ -173,17 +217,24 @@ def stderr_stem(name: str) -> str | None:
     """Return the column to which a column of standard errors belongs, '' if its heading names none; None if the
     heading does not state standard errors.
     """
+    if not _states_stderr(name):
+        return None
     cleaned = clean_heading(name)
     match = STDERR.search(cleaned)
-    if match is None:
-        plain = normalize_heading(cleaned)
-        return "" if plain in STDERR_WORDS else None
-    return cleaned[: match.start()].strip(" _-.,(")
+    return cleaned[: match.start()].strip(" _-.,(") if match is not None else ""
+
+
+@_by_shape
+def _states_stderr(name: str) -> bool:
+    cleaned = clean_heading(name)
+    return STDERR.search(cleaned) is not None or normalize_heading(cleaned) in STDERR_WORDS
 
 
 def attached_stem(name: str, headings: frozenset[str]) -> str | None:
     """Return the column whose heading this heading extends by words of side columns, such as ``MMLU tokens``."""
     cleaned = clean_heading(name)
+    if cleaned.isalnum():
+        return None
     for match in reversed(list(re.finditer(r"[\s_\-(/|,:]+", cleaned))):
         stem, rest = cleaned[: match.start()], cleaned[match.end() :]
         if stem in headings and stem != cleaned and is_side_heading(rest):
