@@ -67,6 +67,23 @@ class TestLaws:
         assert canonical_json(json.dumps(value)) == canonical_json(json.dumps(value, ensure_ascii=False, indent=1))
 
 
+PLAIN = st.text('ab: ,!"\\{é\x7f', max_size=4)
+
+
+@given(st.lists(PLAIN | st.integers() | st.booleans() | st.none()) | st.dictionaries(PLAIN, PLAIN | st.integers()))
+def test_plain_json_is_that_of_the_encoder(value: object) -> None:
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        expected = json.dumps(json.loads(text), sort_keys=True).encode()
+        assert canonical_json(text) == canonical_json(text.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ['{"b": 1, "a": 2}', '{"a": 1, "a": 2}', '{"a b": 1, "a": 2}', "[-0]", "[1,2]", "[01]"]
+)
+def test_json_in_another_spelling_is_written_anew(text: str) -> None:
+    assert canonical_json(text) != text.encode()
+
+
 @pytest.mark.parametrize(("first", "second"), [("1.0", "1"), ("1e2", "100"), ("1e22", "10000000000000000000000")])
 def test_numbers_that_postgresql_converts_are_equal(first: str, second: str) -> None:
     assert canonical_json(first) == canonical_json(second)
