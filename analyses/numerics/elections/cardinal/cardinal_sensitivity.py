@@ -42,9 +42,6 @@ MRC_TIME_SHARE = 0.3
 TIME_SHARE_BEFORE_PROGRAM, PROGRAM_TIME_SHARE = 0.1, 0.2
 """Of the time for reversals: after the first, an integer program looks for better weights, at most the second long."""
 
-TIME_SHARE_BEFORE_CLIQUES = 0.02
-"""Of the time for reversals: after it, boxes of many rows in many weights are bounded by conflict cliques."""
-
 MAX_ENTRIES = 2**24
 """Weights times pairs that branch and bound is tried on."""
 
@@ -165,14 +162,12 @@ def _maximize_tau(problem: _WeightProblem, weights: NDArray[np.float64]) -> tupl
     rows = reversal_inequalities(sums, possible)
     search = BoxSearch(rows, epsilon=problem.epsilon, min_weight=min_weight, incumbent=n_reversed)
     seconds_left = problem.deadline - monotonic()
-    suits_cliques = CliqueSearch.suits(rows)
-    first_share = TIME_SHARE_BEFORE_CLIQUES if suits_cliques else TIME_SHARE_BEFORE_PROGRAM
-    search.advance(deadline=monotonic() + first_share * seconds_left)
+    search.advance(deadline=monotonic() + TIME_SHARE_BEFORE_PROGRAM * seconds_left)
     if search.upper_bound > search.incumbent:
         proposal = solve_weight_program(rows, min_weight=min_weight, time_limit=PROGRAM_TIME_SHARE * seconds_left)
         if proposal is not None:
             search.propose(proposal)
-        if suits_cliques:
+        if CliqueSearch.suits(rows):
             search = CliqueSearch.follow(search)
         search.advance(deadline=problem.deadline)
     return _better_weights(sums, weights, search.weights, "tau"), search.upper_bound
