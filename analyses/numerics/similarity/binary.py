@@ -65,7 +65,7 @@ class DrawBlock:
         differs: whether any draw differs from the observed table.
     """
 
-    used: NDArray[np.int64]
+    used: NDArray[np.int32]
     counts: Counts
     sides: Counts
     total: Counts
@@ -145,9 +145,8 @@ class NullDraws:
                 statistics[:, i] = describe_masses(drawn, lattice.values)
         used = np.flatnonzero(counts.any(axis=0))
         kept = counts[:, used] if self.keeps_counts else counts[:0, used]
-        if kept.dtype == np.int64:
-            kept = kept.astype(np.uint32 if kept.max(initial=0) < 2**32 else np.uint64)
-        return DrawBlock(used, kept, sides, counts.sum(axis=0)[used], statistics, signs, row_sums, differs)
+        kept, total = _shrink(kept), _shrink(counts.sum(axis=0)[used])
+        return DrawBlock(used.astype(np.int32), kept, sides, total, statistics, signs, row_sums, differs)
 
     def distances(self, run: range, block: DrawBlock, pools: list[Counts]) -> list[KsDistances]:
         """For each similarity, the observed table's distance from the pool, and that of the draws of one block."""
@@ -231,6 +230,12 @@ def _compare_with_draws(draws: NullDraws) -> SimilarityTests:
         mean_to_others=draws.counter.mean_to_others(),
         row_sums=_row_sums(draws, blocks, reason) if table.packed.is_complete else None,
     )
+
+
+def _shrink(counts: Counts) -> Counts:
+    """Return integer counts in half the bytes if these hold them."""
+    fits = counts.dtype == np.int64 and counts.max(initial=0) < 2**32
+    return counts.astype(np.uint32) if fits else counts
 
 
 def _describe_block(place: int, *, draws: NullDraws, batch: range) -> DrawBlock:

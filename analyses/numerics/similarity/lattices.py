@@ -107,8 +107,13 @@ def _distinct(keys: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     floats; different ones differ by at least the inverse product of their denominators (above 1e-10
     for `MAX_COSINE_COLUMNS`), so they give different floats. Comparing the floats is therefore exact.
     """
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), inverse.reshape(-1).astype(np.int32)
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    is_first = np.concatenate([[True], ascending[1:] != ascending[:-1]])
+    del ascending
+    position = np.empty(keys.size, np.int32)
+    position[order] = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
+    return order[is_first], position
 
 
 def _ones_of_both(n_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -160,9 +165,10 @@ def cosine_lattice(n_columns: int, _: NDArray[np.int64]) -> Lattice:
 
     The cells of ``s <= t`` begin one after the other, one for each number of common ones from 0 to ``s``.
     """
-    s = np.concatenate([np.full((n_columns + 1 - a) * (a + 1), a) for a in range(n_columns + 1)])
-    t = np.concatenate([np.repeat(np.arange(a, n_columns + 1), a + 1) for a in range(n_columns + 1)])
-    c = np.concatenate([np.tile(np.arange(a + 1), n_columns + 1 - a) for a in range(n_columns + 1)])
+    ones = np.arange(n_columns + 1, dtype=np.int32)  # in 4 bytes: 300 columns have 4.6 million cells
+    s = np.concatenate([np.full((n_columns + 1 - a) * (a + 1), a) for a in ones])
+    t = np.concatenate([np.repeat(ones[a:], a + 1) for a in ones])
+    c = np.concatenate([np.tile(ones[: a + 1], n_columns + 1 - a) for a in ones])
     product = np.maximum(s * t, 1)
     first, position = _distinct(c * c / product)
     numbers = np.stack([c[first], np.maximum(s[first], 1), np.maximum(t[first], 1)], axis=1)

@@ -25,6 +25,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, print_record, print_rows, print_summary, warn
 from tracker.cli.parameter_options import check_option_names, parameter_option
+from tracker.cli.process.interrupts import end_on_interrupt
 from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
 
@@ -110,7 +111,8 @@ def analysis_command(declaration: Declaration) -> click.Command:
         from tracker.recording.pipeline import run_analysis
 
         engine = connect(database, create=False)
-        with show_activity(f"{declaration.name}{f' on {selection.benchmark}' if selection else ''}") as progress:
+        label = f"{declaration.name}{f' on {selection.benchmark}' if selection else ''}"
+        with end_on_interrupt(), show_activity(label) as progress:
             recorded = run_analysis(
                 engine,
                 declaration,

@@ -17,6 +17,7 @@ from tracker.cli.options import (
     weights_option,
 )
 from tracker.cli.output import inform, warn
+from tracker.cli.process.interrupts import end_on_interrupt
 from tracker.cli.progress import show_activity
 from tracker.queries.selection import Selection
 
@@ -70,7 +71,7 @@ def command(
     engine = connect(database, create=False)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
-    with show_activity(f"report of {selection.benchmark}"):
+    with end_on_interrupt(), show_activity(f"report of {selection.benchmark}"):
         built = build_report(engine, selection, with_prompts=not no_prompts)
     write_file(output, built.page, force=force)
     for notice in built.notices:

@@ -19,6 +19,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_recorded, print_rows, warn
+from tracker.cli.process.interrupts import end_on_interrupt
 from tracker.cli.progress import show_activity
 from tracker.cli.values.terminal_text import echo
 from tracker.queries.selection import Selection
@@ -59,7 +60,7 @@ def command(
 
     engine = connect(database, create=False)
     recorded = None
-    with show_activity(f"verdict on {selection.benchmark}"):
+    with end_on_interrupt(), show_activity(f"verdict on {selection.benchmark}"):
         if record:
             publish_to = None if no_mlflow else tracking_uri
             verdict, recorded = record_verdict(engine, selection, workers=-1, publish_to=publish_to)

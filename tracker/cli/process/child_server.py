@@ -12,14 +12,14 @@ SECONDS_TO_STOP = 10.0
 
 
 class _Stop(BaseException):
-    """The command was asked to stop."""
+    """A signal to end the command."""
 
 
 def run_server(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a server until it ends, or until Ctrl-C or another signal ends this command; return the exit code.
 
-    The server is in a session of its own: the terminal sends Ctrl-C to this process alone, which asks the server, and
-    the processes that it started, to end. They end quietly then, where Ctrl-C makes MLflow print a traceback.
+    The server is in a separate session: the terminal sends Ctrl-C to this process alone, which ends the server and
+    the processes that it started. They end quietly then, where Ctrl-C makes MLflow print a traceback.
 
     Args:
         arguments: the program and its arguments.

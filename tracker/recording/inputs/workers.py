@@ -53,7 +53,7 @@ def use_workers(workers: Workers, progress: Progress | None = None) -> Iterator[
     import joblib
 
     if not isinstance(workers, str):
-        with joblib.parallel_config(n_jobs=workers, backend="threading"):
+        with joblib.parallel_config(n_jobs=workers, backend="threading"), _visible_interrupts():
             yield
         return
     try:
@@ -66,6 +66,20 @@ def use_workers(workers: Workers, progress: Progress | None = None) -> Iterator[
                 yield
         except BlockError as error:
             raise ClusterError(str(error)) from error
+
+
+@contextmanager
+def _visible_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt again where Numba has turned it into a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__
+        if cause is not None:
+            raise KeyboardInterrupt from error
+        raise
 
 
 @contextmanager

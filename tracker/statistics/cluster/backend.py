@@ -128,7 +128,7 @@ def _explain(status: str, result: Any) -> BlockError:
     error = result[1] if isinstance(result, tuple) else result
     if isinstance(error, KilledWorker):
         return BlockError(
-            "Several workers ended while they computed the same block, probably without enough memory. Give each worker "
+            "Several workers ended while they computed the same block; they may lack memory. Give each worker "
             "more memory, or select fewer prompts or models."
         )
     if status == "error":
