@@ -100,12 +100,17 @@ def load_rubric(name_or_path: str) -> Rubric:
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
     text = _SCALE.sub("", source)
     try:
-        unknown = find_undeclared_variables(environment.parse(text)) - set(NAMES)
+        unknown, compiled = (
+            find_undeclared_variables(environment.parse(text)) - set(NAMES),
+            environment.from_string(text),
+        )
     except TemplateSyntaxError as error:
         raise BadInputError(path, f"line {error.lineno}: {error.message}") from None
+    except RecursionError:
+        raise BadInputError(path, "statements or expressions are nested too deeply") from None
     if unknown:
         raise BadInputError(path, f"unknown name {min(unknown)!r}. Known: {', '.join(NAMES)}.")
-    return Rubric(name=path.name, source=source, scale=scales[0], compiled=environment.from_string(text))
+    return Rubric(name=path.name, source=source, scale=scales[0], compiled=compiled)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -97,7 +97,8 @@ def reshape(name: str, data: bytes, chance: random.Random) -> bytes:
             return text.encode("utf-8", "replace")
     if kind == 5:
         lines = data.splitlines(keepends=True) or [b""]
-        return data + chance.choice(lines) * chance.choice((2, 100, 20_000 // (1 + len(lines[0]) // 100)))
+        line = chance.choice(lines)
+        return data + line * min(chance.choice((2, 100, 20_000)), 1 + MAX_SAMPLE_BYTES // max(1, len(line)))
     if kind == 6:
         packed = gzip.compress(mutated(name, data, chance), mtime=0)
         return packed[: chance.randrange(len(packed) + 1)] if chance.random() < 0.5 else packed

@@ -126,6 +126,8 @@ def parse_template(source: str, place: str) -> TemplateFile:
         }
     except TemplateSyntaxError as error:
         raise BadInputError(place, f"line {error.lineno}: {error.message}") from None
+    except RecursionError:
+        raise BadInputError(place, "statements or expressions are nested too deeply") from None
     return TemplateFile(settings=settings, blocks=blocks)
 
 

@@ -142,6 +142,8 @@ class TestErrors:
             ("{% include 'other' %}", "cannot contain another file"),
             ("{% if task %}{% import 'other' as o %}{% endif %}", "cannot contain another file"),
             ("{% extends 'other' %}", "cannot contain another file"),
+            ("{% if task %}" * 2_000 + "{% endif %}" * 2_000, "nested too deeply"),
+            ("{{ " + "(" * 5_000, "nested too deeply"),
             (" \n", "the template is empty"),
             ("{% block header %}x{% endblock %}", "the template is empty"),
         ],

@@ -324,6 +324,9 @@ class TestJudge:
         path.write_text("{{ questions }}", encoding="utf-8")
         with pytest.raises(BadInputError, match="unknown name 'questions'"):
             load_rubric(str(path))
+        path.write_text("{{ " + "(" * 5_000, encoding="utf-8")
+        with pytest.raises(BadInputError, match="nested too deeply"):
+            load_rubric(str(path))
         with pytest.raises(BadInputError, match="Built in: correct, score"):
             load_rubric("fair")
         with pytest.raises(SelectionError, match="--judge-api-base"):

@@ -16,6 +16,9 @@ from tracker.ingest.datasets.row import RowError
 
 Document = Mapping[str, Any]
 
+NOT_LITERAL = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""Errors of `ast.literal_eval`, the last two for deep nesting."""
+
 
 class TextRenderer:
     """Renders texts, options and reference answers of documents.
@@ -52,7 +55,7 @@ class TextRenderer:
         if len(text) >= 2 and text[0] == "[" and text[-1] == "]":
             try:
                 return ast.literal_eval(text)
-            except (SyntaxError, ValueError):
+            except NOT_LITERAL:
                 return text
         return text
 
@@ -116,7 +119,7 @@ def _replace_pattern(text: str, pattern: str, repl: str, count: int = 0) -> str:
 def _parse_list(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, ValueError) as error:
+    except NOT_LITERAL as error:
         raise RowError(f"doc_to_choice is not a list: {text[:80]!r}") from error
 
 
