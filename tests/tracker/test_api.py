@@ -15,7 +15,7 @@ import pytest
 
 import tracker
 from tracker.api import result as answer
-from tracker.api import store
+from tracker.api import store, store_analyses
 from tracker.api import store_queries as stored_things
 from tracker.api.store import Store
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
@@ -57,7 +57,7 @@ class TestImport:
 
 
 class TestDocumented:
-    @pytest.mark.parametrize("module", [store, stored_things, number_format])
+    @pytest.mark.parametrize("module", [store, store_analyses, stored_things, number_format])
     def test_every_example_of_a_docstring_does_what_it_shows(self, module: object) -> None:
         Path("scores.csv").write_text(SCORES)
         with tracker.open("sqlite:///quiz.db") as created:

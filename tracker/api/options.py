@@ -226,3 +226,8 @@ COMPARISON_DEFAULTS: Mapping[str, Any] = {
     if name in DesignOptions.__annotations__
 }
 """The same for comparisons of runs on the prompts that both have scores for."""
+
+
+def as_tuple(value: Any) -> Any:
+    """Return a list as a tuple, and anything else as it is."""
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

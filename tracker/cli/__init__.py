@@ -43,7 +43,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Start": ("demo", "init", "config", "completion"),
     "Import and evaluate": ("ingest", "formats", "prompts", "evaluate", "embed", "weights"),
     "Rank and compare": ("verdict", "leaderboard", "compare", "gate", "plan", "history", "looks"),
-    "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
+    "Analyze": ("analyze", "analyses", "findings", "show", "reproduce", "simulate", "tradeoff"),
     "Share": ("report", "serve", "export", "publish", "ui"),
     "Manage the store": (
         "benchmarks",

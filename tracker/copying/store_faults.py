@@ -49,9 +49,10 @@ def find_store_faults(connection: sa.Connection) -> Iterator[StoreFault]:
     for about, find in checks:
         try:
             with connection.begin_nested():  # PostgreSQL reads no further after an error
-                yield from find(connection)
+                faults = list(find(connection))
         except UNREADABLE as error:
-            yield StoreFault(about=about, sentence=f"the store cannot be read: {first_line(error)}")
+            faults = [StoreFault(about=about, sentence=f"the store cannot be read: {first_line(error)}")]
+        yield from faults
 
 
 def _find_stray_rows(connection: sa.Connection) -> Iterator[StoreFault]:

@@ -26,6 +26,7 @@ SCOPE_COLUMNS = {
     "publication": "ref_id",
     "ranking": "finding_id",
     "run_source": "run_id",
+    "score": "run_id",
     "source_metric": "source_id",
     "task_alias": "benchmark_id",
     "task_score": "run_id",

@@ -103,11 +103,16 @@ def compute_local_checksums(connection: sa.Connection) -> dict[str, Sums]:
     }
     sums = {}
     for scope, statement in statements.items():
-        rows = sorted(repr(tuple(row)) for row in _cursor(connection).execute(statement))
-        digest = xxhash.xxh3_128_digest("\n".join(rows).encode("utf-8", "surrogatepass"))
-        words = np.frombuffer(digest, dtype="<u8").reshape(1, 2)
-        sums[scope] = (np.zeros(1, dtype=np.int64), words)
+        words = hash_local_rows(_cursor(connection).execute(statement))
+        sums[scope] = (np.zeros(1, dtype=np.int64), words.reshape(1, 2))
     return sums
+
+
+def hash_local_rows(rows: Iterable[Sequence[Any]]) -> NDArray[np.uint64]:
+    """Return the ``(2,)`` checksum of definitions or counters of a SQLite file."""
+    texts = sorted(repr(tuple(row)) for row in rows)
+    digest = xxhash.xxh3_128_digest("\n".join(texts).encode("utf-8", "surrogatepass"))
+    return np.frombuffer(digest, dtype="<u8")
 
 
 def replace_checksums(connection: sa.Connection, tables: Iterable[str] | None = None) -> None:

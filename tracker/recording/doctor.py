@@ -72,10 +72,10 @@ def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
     with snapshot(engine) as connection:
         try:
             with connection.begin_nested():
-                for sentence in find_search_faults(connection):
-                    yield StoreFault(about="search", sentence=sentence)
+                sentences = find_search_faults(connection)
         except UNREADABLE as error:
-            yield StoreFault(about="search", sentence=f"the store cannot be read: {first_line(error)}")
+            sentences = [f"the store cannot be read: {first_line(error)}"]
+        yield from (StoreFault(about="search", sentence=sentence) for sentence in sentences)
         yield from find_store_faults(connection)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,35 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.artifacts import Artifact
 from tracker.recording.mlflow.run_spec import MAX_METRICS
-from tracker.schema import FilterDecision, FilterReason, PromptValue, StoredFinding
+from tracker.schema import (
+    FilterDecision,
+    FilterReason,
+    FindingArtifact,
+    FindingMetric,
+    FindingRun,
+    PromptValue,
+    Ranking,
+    StoredFinding,
+    TaskValue,
+)
 
 if TYPE_CHECKING:
     from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report
+
+
+Row = tuple[Any, ...]
+
+_TABLES: Mapping[str, type[Any]] = {
+    "finding_run": FindingRun,
+    "finding_metric": FindingMetric,
+    "finding_artifact": FindingArtifact,
+    "prompt_value": PromptValue,
+    "task_value": TaskValue,
+    "ranking": Ranking,
+    "filter_decision": FilterDecision,
+    "filter_reason": FilterReason,
+}
+"""The tables of a finding's parts, in the order in which they are written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,30 +134,44 @@ def record_finding(
     session.add(finding)
     session.flush()
     assert finding.id is not None
-    key = {"finding_id": finding.id}
-    _insert(session, tables.finding_run, _run_rows(key, provenance))
-    _insert(
-        session,
-        tables.finding_metric,
-        (
-            {**key, "name": m.name, "value": m.value, "reason": m.reason, "is_main": m.is_main, "position": position}
-            for position, m in enumerate(metrics)
-        ),
-    )
-    _insert(
-        session,
-        tables.finding_artifact,
-        ({**key, "name": a.name, "media_type": a.media_type, "content": a.content} for a in artifacts),
-    )
-    for name, values in report.prompt_values.items():
-        pairs = zip(values.prompt_ids.tolist(), values.values.tolist(), strict=True)
-        finite = [(finding.id, name, prompt, value) for prompt, value in pairs if math.isfinite(value)]
-        insert_rows(session, PromptValue, finite)
-    _record_task_values(session, key, provenance.benchmark_id, report.task_values)
-    _record_rankings(session, key, report.rankings)
-    if report.filter is not None:
-        _record_filter(session, finding.id, report.filter)
+    for name, rows in list_rows(session, finding.id, provenance, report, metrics, artifacts).items():
+        insert_rows(session, _TABLES[name], rows)
     return finding.id
+
+
+def list_rows(
+    session: Session,
+    key: int,
+    provenance: Provenance,
+    report: Report,
+    metrics: Sequence[MetricRow],
+    artifacts: Sequence[Artifact],
+) -> dict[str, list[Row]]:
+    """Return the rows of a finding by table, with all columns in order; the row of ``finding`` is not among them.
+
+    Args:
+        session: the store.
+        key: key of the finding.
+        provenance: its analysis, code, parameters and data.
+        report: what the analysis returned.
+        metrics, artifacts: from the report.
+    """
+    decisions, reasons = _list_filter_rows(key, report.filter)
+    return {
+        "finding_run": _list_run_rows(key, provenance),
+        "finding_metric": [(key, m.name, m.value, m.reason, m.is_main, position) for position, m in enumerate(metrics)],
+        "finding_artifact": [(key, a.name, a.media_type, a.content) for a in artifacts],
+        "prompt_value": [
+            (key, name, prompt, value)
+            for name, values in report.prompt_values.items()
+            for prompt, value in zip(values.prompt_ids.tolist(), values.values.tolist(), strict=True)
+            if math.isfinite(value)
+        ],
+        "task_value": _list_task_values(session, key, provenance.benchmark_id, report.task_values),
+        "ranking": _list_ranked_models(session, key, report.rankings),
+        "filter_decision": decisions,
+        "filter_reason": reasons,
+    }
 
 
 def record_failure(session: Session, provenance: Provenance, error: str, timings: Mapping[str, float]) -> int:
@@ -150,8 +189,8 @@ def record_failure(session: Session, provenance: Provenance, error: str, timings
     session.flush()
     assert finding.id is not None
     deleted = _deleted_runs(session, provenance)
-    rows = _run_rows({"finding_id": finding.id}, provenance)
-    _insert(session, tables.finding_run, (row for row in rows if row["run_id"] not in deleted))
+    rows = [row for row in _list_run_rows(finding.id, provenance) if row[1] not in deleted]
+    insert_rows(session, FindingRun, rows)
     return finding.id
 
 
@@ -187,54 +226,53 @@ def _finding_row(provenance: Provenance) -> StoredFinding:
     )
 
 
-def _run_rows(key: Mapping[str, int], provenance: Provenance) -> Iterator[dict[str, Any]]:
+def _list_run_rows(key: int, provenance: Provenance) -> list[Row]:
     """Return the finding's runs, as they were read."""
-    for (role, run), checksum in provenance.runs.items():
-        status = provenance.statuses.get(run, "complete")
-        yield {**key, "run_id": run, "role": role, "checksum": checksum, "status": status}
+    return [
+        (key, run, role, checksum, provenance.statuses.get(run, "complete"))
+        for (role, run), checksum in provenance.runs.items()
+    ]
 
 
-def _record_task_values(
-    session: Session, key: Mapping[str, int], benchmark_id: int | None, task_values: Mapping[str, Mapping[str, float]]
-) -> None:
+def _list_task_values(
+    session: Session, key: int, benchmark_id: int | None, task_values: Mapping[str, Mapping[str, float]]
+) -> list[Row]:
     task = tables.task
     keys = sa.select(task.c.name, task.c.id).where(task.c.benchmark_id == benchmark_id)
     tasks = dict(session.execute(keys).all()) if task_values else {}
-    for name, values in task_values.items():
-        rows = ({**key, "name": name, "task_id": tasks[task], "value": float(v)} for task, v in values.items())
-        _insert(session, tables.task_value, (row for row in rows if math.isfinite(row["value"])))
+    return [
+        (key, name, tasks[task], float(value))
+        for name, values in task_values.items()
+        for task, value in values.items()
+        if math.isfinite(value)
+    ]
 
 
-def _record_rankings(session: Session, key: Mapping[str, int], rankings: Mapping[str, RankedModels]) -> None:
+def _list_ranked_models(session: Session, key: int, rankings: Mapping[str, RankedModels]) -> list[Row]:
     models = dict(session.execute(sa.select(tables.model.c.name, tables.model.c.id)).all()) if rankings else {}
+    rows: list[Row] = []
     for scheme, ranked in rankings.items():
-        columns = {
-            name: values.tolist()
-            for name in ("rank", "score", "low", "high", "rank_low", "rank_high")
-            if (values := getattr(ranked, name)) is not None
-        }
-        rows = []
+        columns = [getattr(ranked, name) for name in ("rank", "score", "low", "high", "rank_low", "rank_high")]
         for place, model in enumerate(ranked.models):
-            numbers = {name: _finite(values[place]) for name, values in columns.items()}
-            if numbers["rank"] is not None and numbers["score"] is not None:
-                rows.append({**key, "scheme": scheme, "model_id": models[model], **numbers})
-        _insert(session, tables.ranking, rows)
+            numbers = [None if values is None else _finite(values[place]) for values in columns]
+            if numbers[0] is not None and numbers[1] is not None:
+                rows.append((key, scheme, models[model], *numbers))
+    return rows
 
 
-def _record_filter(session: Session, key: int, decisions: FilterDecisions) -> None:
-    decided = zip(decisions.prompt_ids.tolist(), decisions.kept.tolist(), strict=True)
-    insert_rows(session, FilterDecision, [(key, *row) for row in decided])
+def _list_filter_rows(key: int, decisions: FilterDecisions | None) -> tuple[list[Row], list[Row]]:
+    """Return the rows of ``filter_decision`` and of ``filter_reason``."""
+    if decisions is None:
+        return [], []
+    reasons: list[Row] = []
     for step, out in decisions.reasons.items():
         numbers = [-1] * len(out.prompt_ids) if out.groups is None else out.groups.tolist()
         groups = (None if number < 0 else number for number in numbers)
         rows = zip(out.prompt_ids.tolist(), groups, out.retained.tolist(), strict=True)
-        insert_rows(session, FilterReason, [(key, prompt, step, *rest) for prompt, *rest in rows])
+        reasons += [(key, prompt, step, *rest) for prompt, *rest in rows]
+    decided = zip(decisions.prompt_ids.tolist(), decisions.kept.tolist(), strict=True)
+    return [(key, *row) for row in decided], reasons
 
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _insert(session: Session, table: sa.TableClause, rows: Iterable[dict[str, Any]]) -> None:
-    if row_list := list(rows):
-        session.execute(sa.insert(table), row_list)

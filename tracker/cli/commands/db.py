@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 from tracker.cli.progress import show_activity
 from tracker.cli.values.terminal_text import echo
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 
 @click.group(cls=Group)
@@ -102,29 +107,88 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
 
 
 @command.command()
+@click.option(
+    "--from",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Backup, archive or imported file that may hold damaged rows; repeatable.",
+)
+@click.option("--repair", is_flag=True, help="Restore the damaged rows that have a sound copy.")
 @database_option
-def check(database: str | None) -> None:
+def check(files: tuple[Path, ...], repair: bool, database: str | None) -> None:
     """Check the tables, search index, references and all content of the store.
 
-    Prints each fault and exits with 1 if there is any. `suffrage doctor` checks more and advises what to do.
+    Prints each fault, and for damaged rows what can restore them: a backup or archive, the file they were imported
+    from, or a rerun of the analysis. Exits with 1 if there is a fault. `suffrage doctor` checks more and advises what
+    to do.
+
+    --repair restores each damaged row, run or finding completely or not at all, and only with the content whose
+    checksum was recorded. It removes rows that Suffrage did not store. It checks the store again, and exits with 1 if a
+    fault remains.
 
     Examples:
         suffrage db check
-        suffrage db check --database sqlite:///results.db
+        suffrage db check --repair
+        suffrage db check --repair --from backup.db
     """
     import sys
 
     from tracker.database import connect
     from tracker.recording.doctor import find_faults
+    from tracker.recording.repair.repair import plan_repair
 
     engine = connect(database, create=False)
+    if repair:
+        _repair(engine, files)
+        return
     with show_activity("checking"):
-        wrong = [f"{fault.about}: {fault}" for fault in find_faults(engine)]
-    for line in wrong:
-        echo(line)
-    if wrong:
+        faults = list(find_faults(engine))
+        remedies = plan_repair(engine, files) if any(fault.content for fault in faults) else []
+    by_sentence = {remedy.damage.sentence: remedy for remedy in remedies}
+    for fault in faults:
+        echo(f"{fault.about}: {fault}")
+        if remedy := by_sentence.get(fault.sentence):
+            echo(f"  can be restored: {remedy.origin}" if remedy.origin else f"  cannot be restored: {remedy.problem}")
+    if not faults:
+        inform("Sound: no faults in tables, search index, references and content.")
+        return
+    if n := sum(bool(remedy.origin) for remedy in remedies):
+        options = shlex.join([part for file in files for part in ("--from", str(file))])
+        inform(
+            f"{n:,} of {len(remedies):,} damaged parts can be restored: "
+            f"suffrage db check --repair{' ' * bool(options)}{options}"
+        )
+    elif remedies:
+        inform("No damaged part can be restored from what is here. Name a backup: suffrage db check --from FILE")
+    sys.exit(1)
+
+
+def _repair(engine: sa.Engine, files: tuple[Path, ...]) -> None:
+    """Repair a store, and print what was restored; exits with 1 if a fault remains."""
+    import sys
+
+    from tracker.recording.repair.repair import repair
+
+    with show_activity("repairing"):
+        result = repair(engine, files)
+    lost = [remedy for remedy in result.remedies if not remedy.is_restored]
+    if not result.remedies and not result.remaining:
+        inform("Sound: there is nothing to repair.")
+        return
+    names = [f"{remedy.damage.name} ({remedy.problem})" for remedy in lost]
+    restored = f"{result.n_restored:,} of {len(result.remedies):,} damaged parts restored"
+    inform(f"{restored}; {len(lost):,} cannot be: {'; '.join(names[:3])}." if lost else f"{restored}.")
+    for remedy in result.remedies:
+        verdict = "restored" if remedy.is_restored else "damaged "
+        echo(f"{verdict} {remedy.damage.name}: {remedy.origin or remedy.problem}")
+    for fault in result.remaining:
+        echo(f"remains  {fault.about}: {fault}")
+    if result.remaining:
+        inform("The store is not sound yet. Restore a whole backup: suffrage db restore FILE --replace")
         sys.exit(1)
-    inform("Sound: no faults in tables, search index, references and content.")
+    inform("The store is sound.")
 
 
 @command.command()

@@ -129,7 +129,6 @@ def parse_file(
         raise
     except OSError as error:
         raise explain_unreadable(path, error) from error
-    inputs = json.dumps([digest, name, options.as_json()], sort_keys=True)
     return ParsedFile(
         path=path,
         files=files,
@@ -137,13 +136,19 @@ def parse_file(
         harness=harness,
         reading=reading,
         digest=digest,
-        identity=hashlib.sha256(inputs.encode()).hexdigest(),
+        identity=identify_content(digest, name, options),
         measurements=parsed.blocks,
         warnings=parsed.warnings,
         differences=parsed.differences,
         damage=parsed.damage,
         store=parsed.store,
     )
+
+
+def identify_content(digest: str, format: str, options: ReadOptions) -> str:
+    """Return the SHA-256 of a file's digest, the name of its format, and the options it is read with."""
+    inputs = json.dumps([digest, format, options.as_json()], sort_keys=True)
+    return hashlib.sha256(inputs.encode()).hexdigest()
 
 
 def _check_splits(path: Path, options: ReadOptions, name: str, module: ModuleType) -> None:

@@ -21,8 +21,15 @@ from tracker.schema import Run
 
 def compute_checksum(columns: Sequence[ScoreColumn]) -> str:
     """Return the checksum of scores, 32 hexadecimal digits; all zeros without scores."""
-    high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in SEEDS)
+    high, low = (
+        sum(int(hashes[:, place].sum(dtype=np.uint64)) for hashes in map(hash_scores, columns)) for place in (0, 1)
+    )
     return f"{high % WORD:016x}{low % WORD:016x}"
+
+
+def hash_scores(column: ScoreColumn) -> NDArray[np.uint64]:
+    """Return the ``(n, 2)`` hashes of scores, whose sum is their checksum."""
+    return np.stack([_hashes(column, seed) for seed in SEEDS], axis=1)
 
 
 def combine_checksums(first: str, second: str, sign: int = 1) -> str:

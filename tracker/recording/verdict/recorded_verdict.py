@@ -99,14 +99,29 @@ def record_verdict(
     Raises:
         SuffrageError: as for `load_verdict`, or the store cannot be written.
     """
+    verdict, provenance, findings_report = compute_verdict_report(engine, selection, workers=workers, report=report)
+    return verdict, record_report(engine, provenance, findings_report, publish_to=publish_to)
+
+
+def compute_verdict_report(
+    engine: sa.Engine,
+    selection: Selection,
+    *,
+    workers: int = 1,
+    report: Callable[[str], None] = lambda _: None,
+) -> tuple[Verdict, Provenance, Report]:
+    """Compute what `record_verdict` records: the verdict, what it was computed from, and its report.
+
+    Raises:
+        SuffrageError: as for `load_verdict`.
+    """
     run = tables.run.c
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark)
         stored = sa.select(run.id, run.checksum, run.status).where(run.benchmark_id == benchmark.id)
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     verdict = load_verdict(engine, selection, workers=workers, report=report)
-    provenance = _describe_provenance(verdict, selection, benchmark.id, as_read)
-    return verdict, record_report(engine, provenance, _make_report(verdict), publish_to=publish_to)
+    return verdict, _describe_provenance(verdict, selection, benchmark.id, as_read), _make_report(verdict)
 
 
 def _describe_provenance(
