@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from analyses.numerics.elections.cardinal.boxes.box_bounds import bound_box
+from analyses.numerics.elections.cardinal.boxes.box_bounds import MAX_AGE, bound_box
 from analyses.numerics.elections.cardinal.boxes.box_search import (
     LARGE_BUDGET,
     BoxResult,
@@ -51,13 +51,22 @@ class CliqueSearch(BoxSearch):
             rows, epsilon=epsilon, min_weight=min_weight, incumbent=incumbent, max_exact_rows=MAX_EXACT_ROWS
         )
         self._transposed = np.ascontiguousarray(rows.D.T)
+        whole = np.array([np.full(len(rows.D), min_weight), np.ones(len(rows.D))])
+        in_whole = rows_in_box(self._transposed, self._slack, rows.worth, whole)
+        if len(in_whole.worth):
+            # One cover for all faces at first, so that even a short search ends with a bound of its own.
+            bound = bound_box(in_whole, whole, None, max_worth=int(rows.worth.sum()), incumbent=incumbent)
+            bound = replace(bound, age=MAX_AGE - 1)
+            self._heap = [
+                (-bound.worth, number, replace(box, worth=bound.worth, bound=bound)) for _, number, box in self._heap
+            ]
 
     @classmethod
     def follow(cls, search: BoxSearch) -> CliqueSearch:
         """The search from the start, with the weights and the bound of one that has not ended."""
         follower = cls(search._rows, epsilon=search._epsilon, min_weight=search._min_weight, incumbent=search.incumbent)
         follower.weights = search.weights
-        bound = search.upper_bound
+        bound = min(search.upper_bound, follower.upper_bound)
         follower._heap = [(-bound, number, replace(box, worth=bound)) for _, number, box in follower._heap]
         return follower
 
