@@ -40,7 +40,7 @@ from tracker.statistics.resampling import PermutationTest, build_permutation_tes
 
 MAX_KEPT = 1 << 28
 """Counts of draws that are kept between the two passes over them, at 4 or 8 bytes each; more are counted again."""
-MAX_BLOCKS = 16
+MAX_BLOCKS = 8
 """Blocks whose counts lie side by side in memory where they are not kept."""
 
 INVARIANT_ROW_SUMS = "this null keeps the row sums"
