@@ -39,6 +39,12 @@ from tracker.recording.repair.source_files import find_source_files
 from tracker.schema.search_index import create_search_index, drop_search_index, find_search_faults
 
 STRAY = "removal: Suffrage did not store it"
+_REMOVE_STRAY_SCORES = (
+    "DELETE FROM score WHERE run_id NOT IN (SELECT id FROM run) "
+    "AND run_id NOT IN (SELECT key FROM checksum WHERE table_name = 'run')"
+)
+"""Scores of runs that never existed have no checksum; those of a run whose row is lost stay."""
+
 RERUN = "a rerun of its analysis"
 
 
@@ -141,6 +147,7 @@ def repair(engine: sa.Engine, files: Sequence[Path] = ()) -> RepairResult:
             remedies = _find_remedies(connection, damages, sources)
         with _new_search_index(connection, remedies):
             first = _write(connection, remedies)
+        connection.exec_driver_sql(_REMOVE_STRAY_SCORES)
         restore_counters(connection)
     waiting = [remedy for remedy in first if not remedy.is_certain and may_restore(engine, remedy.damage)]
     again: list[Remedy] = []
