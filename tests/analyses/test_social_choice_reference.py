@@ -148,13 +148,15 @@ class TestCardinal:
             assert result.tau.value > float(reference["cardinal"][f"cardinal_{name}.csv"]["peer"]["tau"])
 
     @pytest.mark.soak
-    @pytest.mark.soak
     def test_conflict_cliques_close_bigbenchhard(self, shared: Path, reference: dict[str, Any]) -> None:
         result = cardinal(shared, "bigbenchhard", standardised=True, time_limit=300.0)
         assert result.tau.is_exact
         assert result.tau.distance.n_reversed == 1394
-        assert agrees(result.mrc.value, reference["cardinal"]["cardinal_bigbenchhard.csv"]["standardised"]["MRC"])
+        known = float(reference["cardinal"]["cardinal_bigbenchhard.csv"]["standardised"]["MRC"])
+        assert result.mrc.value <= known + 5e-5
+        assert result.mrc.upper_bound >= known - 5e-5
 
+    @pytest.mark.soak
     def test_where_only_bounds_are_known_both_are_kept(self, shared: Path, reference: dict[str, Any]) -> None:
         known = reference["cardinal"]["cardinal_mmlu.csv"]["standardised"]
         result = cardinal(shared, "mmlu", standardised=True)
