@@ -56,8 +56,9 @@ def find_store_faults(connection: sa.Connection) -> Iterator[StoreFault]:
 
 
 def _find_stray_rows(connection: sa.Connection) -> Iterator[StoreFault]:
-    for sentence in find_stray_rows(Session(bind=connection)):
-        yield StoreFault(about="references", sentence=sentence)
+    with _open_session(connection) as session:
+        for sentence in find_stray_rows(session):
+            yield StoreFault(about="references", sentence=sentence)
 
 
 def _find_changed_content(connection: sa.Connection) -> Iterator[StoreFault]:
@@ -66,6 +67,13 @@ def _find_changed_content(connection: sa.Connection) -> Iterator[StoreFault]:
 
 
 def _find_changed_scores(connection: sa.Connection) -> Iterator[StoreFault]:
-    for run in verify_checksums(Session(bind=connection)):
-        fault = ContentFault(table=SCORES, key=run, reason="changed")
-        yield StoreFault(about="scores", sentence=f"the scores of run {run} do not match their checksum", content=fault)
+    with _open_session(connection) as session:
+        for run in verify_checksums(session):
+            fault = ContentFault(table=SCORES, key=run, reason="changed")
+            sentence = f"the scores of run {run} do not match their checksum"
+            yield StoreFault(about="scores", sentence=sentence, content=fault)
+
+
+def _open_session(connection: sa.Connection) -> Session:
+    """Return a session in the transaction of a connection, which goes on when the session is closed."""
+    return Session(bind=connection, join_transaction_mode="rollback_only")
