@@ -12,6 +12,7 @@ from tracker.database import connect
 from tracker.integrity.row_hashes import Row
 from tracker.integrity.scopes import scope_column
 from tracker.integrity.verification import snapshot
+from tracker.name_lists import join_names
 from tracker.recording.repair.damage import Damage, read_scope
 from tracker.recording.repair.source_files import ImportedFile, import_again
 from tracker.schema import metadata
@@ -44,8 +45,9 @@ class ImportedRows:
 
     @property
     def label(self) -> str:
-        """Return the names of the files."""
-        return ", ".join(str(file.path) for file in self.files)
+        """Return the names of the first files."""
+        noun = "the imported file" if len(self.files) == 1 else f"one of {len(self.files):,} imported files:"
+        return f"{noun} {join_names([file.path for file in self.files])}"
 
     def find(self, damage: Damage) -> Iterator[list[Row]]:
         """Yield rows that may be those of a scope, with the keys of the damaged store.
