@@ -78,6 +78,7 @@ RESULTS: dict[str, Callable[[Store], NotebookResult]] = {
     "looks": lambda store: store.looks("quiz"),
     "finding": lambda store: store.finding(1),
     "analysis": lambda store: store.analyze("rank-intervals", "quiz", n_resamples=20),
+    "reproductions": lambda store: store.reproduce(1),
     "scores": lambda store: store.performance_matrix("quiz"),
     "task means": lambda store: store.task_matrix("quiz"),
     "sql": lambda store: store.sql("select id, name from model"),
@@ -423,7 +424,7 @@ class TestOptions:
         for name in ("rank-intervals", "prompt-weighting", "semantic-similarity", "task-subsets"):
             declared = {parameter.name for parameter in load_declaration(name).parameters}
             options = {option.name for option in analyze.get_command(context, name).params}
-            assert options - declared - OUTPUT <= parameters
+            assert options - declared - OUTPUT - {"scheduler"} <= parameters  # an address is a value of `workers`
 
     def test_options_are_fields_of_what_they_set(self) -> None:
         from dataclasses import fields

@@ -155,7 +155,7 @@ class TestDiskFull:
         assert process.returncode == 1
         assert "Traceback" not in output
         assert "the disk is full" in output
-        assert "Free some space and run it again" in output
+        assert "Free some space, or check the disk, and run it again" in output
         assert all_rows(engine) == before
         assert_sound(engine)
         engine.dispose()

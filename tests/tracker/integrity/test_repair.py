@@ -1,4 +1,7 @@
-"""What was changed behind the back of the program comes back from a copy, with the recorded checksum or not at all."""
+"""What was changed behind the back of the program comes back from a copy, with the recorded checksum or not at all.
+
+The commands of docs/reference/integrity.md are tested too.
+"""
 
 from __future__ import annotations
 

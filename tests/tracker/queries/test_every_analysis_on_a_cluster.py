@@ -1,4 +1,7 @@
-"""Analyses on a Dask cluster: the same bytes as alone, whatever happens to the workers."""
+"""Analyses on a Dask cluster: the same bytes as alone, whatever happens to the workers.
+
+The commands of docs/how-to/cluster.md are tested too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A finding that runs again on its data gives the bytes that are stored; where it does not, the report says why."""
+"""A finding that runs again on its data gives the bytes that are stored; where it does not, the report says why.
+
+The commands of docs/reference/integrity.md are tested too.
+"""
 
 from __future__ import annotations
 

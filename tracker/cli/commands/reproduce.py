@@ -11,6 +11,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 from tracker.cli.progress import show_activity
+from tracker.cli.values.setting_option import SettingOption
 
 if TYPE_CHECKING:
     from tracker.recording.reproduction.reproduction import Reproduction
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 @click.option("--benchmark", metavar="NAME", help="Reproduce every complete finding of this benchmark.")
 @click.option(
     "--workers",
+    cls=SettingOption,
     type=int,
     default=1,
     show_default=True,
     metavar="N",
-    help="Number of processes to compute with; -1 uses all cores. The results do not depend on it.",
+    help="Number of threads to compute with; -1 uses all cores. The results do not depend on it.",
 )
 @database_option
 @format_option

@@ -46,8 +46,8 @@ class ImportedRows:
     @property
     def label(self) -> str:
         """Return the names of the first files."""
-        noun = "the imported file" if len(self.files) == 1 else f"one of {len(self.files):,} imported files:"
-        return f"{noun} {join_names([file.path for file in self.files])}"
+        names = join_names([file.path for file in self.files])
+        return names if len(self.files) == 1 else f"one of {len(self.files):,} imported files: {names}"
 
     def find(self, damage: Damage) -> Iterator[list[Row]]:
         """Yield rows that may be those of a scope, with the keys of the damaged store.

@@ -57,7 +57,7 @@ VOCABULARY = ALL_SUMMARIES.union(
 NUMBER = re.compile("[0-9]+")
 ANY_NUMBER = "7"
 MEANINGFUL_NUMBERS = frozenset(number for word in VOCABULARY for number in NUMBER.findall(word))
-"""Numbers in words of the vocabulary, such as 2 in ``co2``."""
+"""Numbers that are parts of terms of the vocabulary, such as 2 in ``co2``."""
 
 T = TypeVar("T")
 

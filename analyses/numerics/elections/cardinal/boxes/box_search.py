@@ -155,7 +155,7 @@ class BoxSearch:
         self._advance(map, 1, deadline, target_bound)
 
     def _advance(self, map_boxes: Callable[..., Any], n_together: int, deadline: float, target_bound: int) -> None:
-        """Go on with so many boxes at a time; what one of them finds is used after all of them."""
+        """Search so many boxes at a time; what one of them finds is used after all of them."""
         heap = self._heap
         while heap and -heap[0][0] > max(self.incumbent, target_bound) and monotonic() < deadline:
             boxes = [heapq.heappop(heap)[2] for _ in range(min(n_together, len(heap)))]
