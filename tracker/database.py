@@ -469,7 +469,7 @@ def _check_not_newer(version: str | None) -> None:
 
 
 def _raw(connection: sa.Connection) -> Any:
-    """Configure the driver's connection, on which no transaction begins by itself."""
+    """Return the driver's connection, on which no transaction begins by itself."""
     return connection.connection.dbapi_connection
 
 

@@ -90,15 +90,14 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
         "references": ("every row refers to an existing row", "Restore a backup; see docs/how-to/postgresql.md."),
         "content": (
             "every row is as it was stored, by checksum",
-            "It was changed outside of Suffrage. Restore a backup: suffrage db restore FILE --replace. Without one, "
-            "ingest the source again (suffrage runs delete ID --yes, then suffrage ingest FILE), and run its analyses "
-            "again: suffrage analyze NAME",
+            "It was changed outside of Suffrage. `suffrage db check` lists what can restore it, such as the imported "
+            "file or a backup that --from names, and the command.",
         ),
         "scores": (
             "every run has its original scores, by number and checksum",
-            "Their scores were changed outside of Suffrage. Ingest their files again: suffrage ingest --on-conflict "
-            "update. If that does not help: suffrage runs delete ID --yes, then suffrage ingest, or suffrage "
-            "evaluate",
+            "Their scores were changed outside of Suffrage. `suffrage db check` lists what can restore them, such as "
+            "the imported file or a backup that --from names, and the command. If nothing can: suffrage ingest "
+            "--on-conflict update, or suffrage runs delete ID --yes, then suffrage ingest or suffrage evaluate",
         ),
     }
     for name, wrong in faults_by_check.items():

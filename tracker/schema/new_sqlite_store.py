@@ -1,7 +1,7 @@
 """Create the tables of a new SQLite store at once, as all migrations together leave them.
 
-Fourteen migrations take a second. ``migrations/sqlite_tables.sql`` holds the statements of a store that they have
-created; a test holds the two equal. It names the version it is for: at any other, new stores are created by the
+A new store then runs no migration. ``migrations/sqlite_tables.sql`` holds the statements of a store that the migrations
+have created; a test holds the two equal. It names the version it is for: at any other, new stores are created by the
 migrations, as on PostgreSQL.
 """
 

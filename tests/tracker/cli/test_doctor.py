@@ -123,6 +123,7 @@ class TestProblems:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 5).values(n_scores=41))
         code, checks = examined(sound)
         assert (code, checks["scores"][:2]) == (1, ("problem", "run 3, run 5"))
+        assert "`suffrage db check` lists what can restore them" in checks["scores"][2]
         assert "suffrage ingest --on-conflict update" in checks["scores"][2]
 
     def test_stray_references_and_changed_tables_are_found(self, sound: sa.Engine) -> None:
