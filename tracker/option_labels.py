@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 
-N_LETTERS = 26
+LETTERS = string.ascii_uppercase
 
 
 def option_letter(place: int) -> str:
     """A for the first option; beyond Z its number, counted from 1."""
-    return chr(ord("A") + place) if place < N_LETTERS else str(place + 1)
+    return LETTERS[place] if place < len(LETTERS) else str(place + 1)
 
 
 def option_letters(n: int) -> list[str]:
     """Return the letters of the first of ``n`` options, as far as the alphabet goes."""
-    return [option_letter(place) for place in range(min(n, N_LETTERS))]
+    return list(LETTERS[:n])
 
 
 def option_name(place: int, choices: Sequence[str]) -> str:

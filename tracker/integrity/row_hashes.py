@@ -124,21 +124,29 @@ def canonical_json(text: Any) -> bytes:
     """Return JSON with sorted names, and one spelling of each number; what is no JSON stays as it is."""
     plain = text.encode("utf-8", "surrogatepass") if type(text) is str else text
     if type(plain) is bytes and PLAIN_JSON.fullmatch(plain):
-        names = NAME.findall(plain) if plain[:1] == b"{" else []
-        if all(first < second for first, second in pairwise(names)):
+        if plain[:1] == b"[":
             return plain
+        pairs = NAMED_VALUE.findall(plain)
+        if all(first[1:-1] < second[1:-1] for (first, _), (second, _) in pairwise(pairs)):
+            return plain
+        if len(dict(pairs)) == len(pairs):
+            return b"{%b}" % b", ".join([b"%b: %b" % pair for pair in sorted(pairs, key=_name_of_pair)])
     try:
         return json.dumps(_DECODER.decode(text if type(text) is str else text.decode()), sort_keys=True).encode()
     except (ValueError, AttributeError, RecursionError):
         return b"\x00" + _encode(text) if type(text) is not bytes else b"\x00" + text
 
 
+def _name_of_pair(pair: tuple[bytes, bytes]) -> bytes:
+    return pair[0][1:-1]
+
+
 _STRING = rb'"[ !#-\[\]-~]*"'
 _VALUE = rb"(?:%b|0|-?[1-9][0-9]{0,17}|true|false|null)" % _STRING
 _PAIR = rb"%b: %b" % (_STRING, _VALUE)
 PLAIN_JSON = re.compile(rb"\[%b(?:, %b)*\]|\{%b(?:, %b)*\}" % (_VALUE, _VALUE, _PAIR, _PAIR))
-"""Lists and objects of plain values that `canonical_json` leaves as they are, if the names of objects ascend."""
-NAME = re.compile(rb'"([^"]*)": ')
+"""Lists and objects of plain values that `canonical_json` leaves as they are, or sorts by name."""
+NAMED_VALUE = re.compile(rb"(%b): (%b)" % (_STRING, _VALUE))
 
 
 def _parse_number(literal: str) -> int | float:

@@ -68,7 +68,7 @@ class PromptChanges:
     def new_rows(self) -> Iterator[dict[str, Any]]:
         """Return the new prompts, with the row of each in the block."""
         for key, row in self.new.items():
-            yield row | self.filled.get(key, {})
+            yield row | self.filled[key] if key in self.filled else row
 
     def write(self, session: Session, path: Path) -> None:
         """Write the changes.

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from tracker.ingest.measurement import Prompts
-from tracker.option_labels import N_LETTERS, option_letters
+from tracker.option_labels import LETTERS, option_letters
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -98,7 +98,7 @@ def list_accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset
     options = [choice.strip() for choice in choices]
     letters = option_letters(len(options))
     if not set(letters) & set(options):
-        for names, equivalents in ((options[:N_LETTERS], letters), (letters, options)):
+        for names, equivalents in ((options[: len(LETTERS)], letters), (letters, options)):
             if gold in names:
                 return frozenset([gold, equivalents[names.index(gold)]])
     return frozenset([gold])
