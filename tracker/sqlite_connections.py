@@ -17,6 +17,9 @@ from typing import Any
 
 from tracker.private_files.permissions import create_private_file
 
+BUSY_SECONDS = 60
+"""How long a connection waits for another program that writes."""
+
 _lock = threading.RLock()
 _open: dict[Path, set[int]] = {}
 _kept: dict[Path, Callable[[], None]] = {}

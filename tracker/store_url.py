@@ -122,3 +122,9 @@ def _check_address(url: sa.URL) -> None:
 
 def _path_after(url: sa.URL) -> str:
     return f"/{url.database}" if url.database else ""
+
+
+def format_url(url: sa.URL) -> str:
+    """Return a store's URL for printing: without driver and passwords."""
+    secret = {name: "hidden" for name in url.query if "password" in name.lower()}
+    return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string(hide_password=True)

@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from tracker import schema
-from tracker.database import connect, current_version, transaction
+from tracker.database import connect, transaction
 from tracker.ingest.measurement import (
     Answers,
     MetricDescription,
@@ -30,6 +30,7 @@ from tracker.ingest.measurement import (
 )
 from tracker.ingest.write.writer import store_file
 from tracker.schema.search_index import SQLITE, drop_search_index
+from tracker.schema_versions import current_version
 
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
 LOSS = MetricDescription(name="loss", higher_is_better=False)

@@ -13,17 +13,11 @@ import pytest
 import sqlalchemy as sa
 from psycopg import errors
 
-from tracker.database import (
-    connect,
-    create_unchecked_engine,
-    current_version,
-    driver,
-    explain,
-    format_url,
-    transaction,
-    upgrade,
-)
+from tracker.database import connect, create_unchecked_engine, driver, transaction
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
+from tracker.schema_versions import current_version, upgrade
+from tracker.store_url import format_url
 
 
 class TestReadOnly:
@@ -64,7 +58,7 @@ class TestErrors:
 
     def test_a_fault_of_the_servers_disk_is_no_full_disk(self, store: sa.Engine) -> None:
         fault = errors.IoError('could not read block 7 in file "base/1/2": Input/output error')
-        message = explain(sa.exc.OperationalError(None, None, fault), store)
+        message = explain_driver_error(sa.exc.OperationalError(None, None, fault), store)
         assert "the server cannot read or write its files" in message
         assert "log of the server" in message
         assert "is full" not in message

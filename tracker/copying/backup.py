@@ -13,15 +13,12 @@ import sqlalchemy as sa
 from tracker.copying.store_copy import CopyResult, check_empty, copy_store
 from tracker.copying.store_faults import find_store_faults
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
-from tracker.database import (
-    create_unchecked_engine,
-    current_version,
-    ensure_current,
-    explain,
-    format_url,
-)
+from tracker.database import create_unchecked_engine, ensure_current
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import BadInputError, DatabaseError, first_line
 from tracker.integrity.verification import snapshot
+from tracker.schema_versions import current_version
+from tracker.store_url import format_url
 
 Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 4_000
@@ -115,4 +112,4 @@ def _copy_pages(store: sa.Engine, path: Path, progress: Progress | None) -> None
             source.backup(copy, pages=PAGES_PER_STEP, progress=report)
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        raise DatabaseError(explain(sa.exc.OperationalError("backup", None, error), store)) from error
+        raise DatabaseError(explain_driver_error(sa.exc.OperationalError("backup", None, error), store)) from error

@@ -14,19 +14,14 @@ from sqlalchemy.orm import Session
 
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Row, RowsChecksum
-from tracker.database import (
-    current_version,
-    driver,
-    ensure_current,
-    explain,
-    find_stray_rows,
-    format_url,
-    lock_for_writing,
-)
+from tracker.database import driver, ensure_current, find_stray_rows, lock_for_writing
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
+from tracker.schema_versions import current_version
+from tracker.store_url import format_url
 
 Progress = Callable[[int, int], None]
 
@@ -215,7 +210,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
         with engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
     except (exc.OperationalError, exc.InterfaceError) as error:
-        raise DatabaseError(explain(error, engine)) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
 
 
 @contextmanager
@@ -234,7 +229,7 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             "suffrage doctor"
         ) from error
     except exc.DBAPIError as error:
-        raise DatabaseError(explain(error, engine)) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
 
 
 @contextmanager

@@ -94,9 +94,8 @@ def import_command(
 def _without_password(database: str) -> str:
     import sqlalchemy as sa
 
-    from tracker.database import format_url
     from tracker.errors import DatabaseError
-    from tracker.store_url import database_url
+    from tracker.store_url import database_url, format_url
 
     try:
         return format_url(sa.make_url(database_url(database)))
@@ -110,8 +109,9 @@ def _store_file(path: Path, database: str | None, options: ReadOptions) -> Inges
     Raises:
         SuffrageError: the store cannot be used, or the file is invalid or contradicts it.
     """
-    from tracker.database import check_not_foreign, create_unchecked_engine, current_version, ensure_current
+    from tracker.database import create_unchecked_engine, ensure_current
     from tracker.ingest.pipeline import ingest_file
+    from tracker.schema_versions import check_not_foreign, current_version
 
     engine = create_unchecked_engine(database)
     try:

@@ -13,13 +13,7 @@ import sqlalchemy as sa
 
 from tracker.copying.store_faults import StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import (
-    current_version,
-    format_url,
-    known_versions,
-    schema_differences,
-    transaction,
-)
+from tracker.database import transaction
 from tracker.errors import DatabaseError, PublishingError, first_line
 from tracker.integrity.verification import snapshot
 from tracker.name_lists import join_names
@@ -27,6 +21,8 @@ from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.schema.search_index import find_search_faults
+from tracker.schema_versions import current_version, known_versions, schema_differences
+from tracker.store_url import format_url
 from tracker.version import __version__
 
 PACKAGES = ("numpy", "SQLAlchemy", "sqlmodel", "alembic", "pyarrow", "mlflow")

@@ -14,9 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.database import VERSION_TABLE, create_reading_engine, ensure_current, explain, transaction
+from tracker.database import create_reading_engine, ensure_current, transaction
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 from tracker.queries.sql.kept_reads import keep_reads
+from tracker.schema_versions import VERSION_TABLE
 from tracker.web.memory import measure_size
 
 T = TypeVar("T")
@@ -157,7 +159,7 @@ class StoreCache:
             return self._read_version()
         except exc.DBAPIError as error:
             self._disconnect()
-            raise DatabaseError(explain(error, self.engine)) from error
+            raise DatabaseError(explain_driver_error(error, self.engine)) from error
 
     def _find_file(self) -> tuple[int, int]:
         """Return what identifies the file of a SQLite store."""

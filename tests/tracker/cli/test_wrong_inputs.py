@@ -20,11 +20,13 @@ from wrong_inputs import WrongInput
 
 from tracker import database
 from tracker.cli import main
-from tracker.database import connect, create_unchecked_engine, downgrade, explain
+from tracker.database import connect, create_unchecked_engine
+from tracker.driver_errors import explain_driver_error
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
+from tracker.schema_versions import downgrade
 
 MAX_LINES = 3
 PROMPTS = [
@@ -173,7 +175,7 @@ class TestServers:
     def test_a_rejected_password_is_named_and_not_printed(self) -> None:
         engine = create_unchecked_engine("postgresql://me:secret@host/results")
         rejection = Exception('connection failed: FATAL:  password authentication failed for user "me"')
-        message = explain(sa.exc.OperationalError("", None, rejection), engine)
+        message = explain_driver_error(sa.exc.OperationalError("", None, rejection), engine)
         assert "rejects the user or the password" in message
         assert "PGPASSWORD" in message
         assert "secret" not in message

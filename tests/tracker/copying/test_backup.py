@@ -22,9 +22,10 @@ from tracker.copying import backup as backups
 from tracker.copying.backup import back_up, restore
 from tracker.copying.comparison import compare_stores
 from tracker.copying.downgrade import list_losses
-from tracker.database import connect, create_unchecked_engine, current_version, downgrade, transaction, upgrade
+from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import BadInputError, DatabaseError
 from tracker.schema import metadata
+from tracker.schema_versions import current_version, downgrade, upgrade
 
 OLD = Path(__file__).parents[2] / "old_databases"
 

@@ -21,11 +21,12 @@ from tracker.cli import suffrage
 from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import copy_store
 from tracker.copying.values import RowsChecksum
-from tracker.database import connect, create_unchecked_engine, find_stray_rows, schema_differences, transaction, upgrade
+from tracker.database import connect, create_unchecked_engine, find_stray_rows, transaction
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES
 from tracker.schema import metadata
 from tracker.schema.search_index import find_search_faults
+from tracker.schema_versions import schema_differences, upgrade
 
 OLD = Path(__file__).parents[2] / "old_databases"
 EVERYTHING = max(OLD.glob("*.sql"))

@@ -17,7 +17,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
 from tracker.cli import main
-from tracker.database import connect, known_versions, transaction
+from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, PublishingError
 from tracker.queries.prompts import load_prompts
 from tracker.queries.selection import Selection
@@ -25,6 +25,7 @@ from tracker.queries.sql import tables
 from tracker.recording.artifacts import decode_table
 from tracker.recording.mlflow.publishing import publish_finding, publish_missing, publish_runs
 from tracker.recording.pipeline import run_analysis
+from tracker.schema_versions import known_versions
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -29,10 +29,10 @@ def check_lengths(path: Path, block: Measurement, limits: InputLimits) -> None:
 
 
 def _check(path: Path, kind: str, texts: Iterable[str | None], longest: int, limit: str, factor: int) -> None:
-    texts = list(filter(None, texts))
-    if max(map(len, texts), default=0) <= longest:
+    known = list(filter(None, texts))
+    if max(map(len, known), default=0) <= longest:
         return
-    for text in texts:
+    for text in known:
         if len(text) > longest:
             start = f"the {kind} {text[:START_LENGTH]!r}… has {len(text):,} characters"
             raise BadInputError(path, explain_limit(limit, start + (f" ({factor} times a name)" if factor > 1 else "")))

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from tracker.database import current_version, transaction
+from tracker.database import transaction
 from tracker.ingest.measurement import Entity
 from tracker.schema import Model, ModelAlias, Task, TaskAlias
+from tracker.schema_versions import current_version
 
 
 class StoreNames:

@@ -14,9 +14,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.database import BUSY_SECONDS, VERSION_TABLE, format_url, make_read_only_uri
+from tracker.database import make_read_only_uri
 from tracker.errors import DatabaseError
-from tracker.sqlite_connections import keep_open
+from tracker.schema_versions import VERSION_TABLE
+from tracker.sqlite_connections import BUSY_SECONDS, keep_open
+from tracker.store_url import format_url
 
 if TYPE_CHECKING:
     import pyarrow as pa

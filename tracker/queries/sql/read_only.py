@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tracker.database import BUSY_SECONDS, create_unchecked_engine, format_url, make_read_only_uri
+from tracker.database import create_unchecked_engine, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
 from tracker.queries.sql.leaderboard_columns import IntervalColumns, needs_intervals
 from tracker.queries.sql.statement_errors import (
@@ -31,6 +31,8 @@ from tracker.queries.sql.statement_errors import (
     explain_missing_name,
     explain_syntax,
 )
+from tracker.sqlite_connections import BUSY_SECONDS
+from tracker.store_url import format_url
 
 if TYPE_CHECKING:
     import psycopg

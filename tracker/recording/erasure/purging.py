@@ -7,7 +7,7 @@ import sqlite3
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.database import explain
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 
 TABLES = ("answer", "undo_record")
@@ -34,7 +34,8 @@ def purge(engine: sa.Engine) -> None:
                 raise sqlite3.OperationalError("database is locked")
     except (sqlite3.Error, exc.DBAPIError) as error:
         wrapped = error if isinstance(error, exc.DBAPIError) else exc.OperationalError("VACUUM", None, error)
+        reason = explain_driver_error(wrapped, engine)
         raise DatabaseError(
-            f"The texts are erased, but the files of the store may still hold them: {explain(wrapped, engine)} "
+            f"The texts are erased, but the files of the store may still hold them: {reason} "
             "End other programs that use the store, and run the same command again."
         ) from error

@@ -15,7 +15,8 @@ from sqlalchemy import exc
 
 from tracker.copying.store_faults import SCORES, StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import driver, explain, lock_for_writing
+from tracker.database import driver, lock_for_writing
+from tracker.driver_errors import explain_driver_error
 from tracker.errors import BadInputError, DatabaseError, SuffrageError, first_line
 from tracker.integrity.row_hashes import Row
 from tracker.integrity.verification import snapshot
@@ -300,4 +301,4 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
                 lock_for_writing(connection)
             yield connection
     except exc.DBAPIError as error:
-        raise DatabaseError(explain(error, engine)) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error

@@ -1,0 +1,202 @@
+"""Versions of a store's schema: which it has, and its migrations to others."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from tracker.driver_errors import explain_driver_error
+from tracker.errors import DatabaseError
+from tracker.integrity.recorder import stop_recording
+from tracker.store_url import format_url
+
+VERSION_TABLE = "suffrage_version"
+UPGRADE_LOCK = 0x5AFF_7A6E
+
+T = TypeVar("T")
+
+
+def migrations_folder() -> Path:
+    """Return the folder of the migrations: in the installed package, else in the repository."""
+    packaged = Path(__file__).parent / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "migrations"
+
+
+def known_versions() -> list[str]:
+    """Return the versions this program knows, oldest first."""
+    return sorted(path.name[:4] for path in (migrations_folder() / "versions").glob("[0-9]*.py"))
+
+
+def current_version(engine: sa.Engine) -> str | None:
+    """Return the version of the store's schema; None if it is empty."""
+    if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
+        return None  # checking must not create a file
+    try:
+        with engine.connect() as connection:
+            if not sa.inspect(connection).has_table(VERSION_TABLE):
+                return None
+            version: str | None = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
+            return version
+    except exc.DatabaseError as error:
+        if "not a database" in str(error):
+            path = shlex.quote(str(engine.url.database))
+            raise DatabaseError(
+                f"{engine.url.database} is not a SQLite file. Choose a store with --database FILE.db.\n"
+                f"If it holds results, ingest it: suffrage ingest {path} --benchmark NAME"
+            ) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
+
+
+def check_not_foreign(engine: sa.Engine) -> None:
+    """Reject a SQLite file with tables of another program; a PostgreSQL database may hold several programs' tables.
+
+    Raises:
+        DatabaseError: it has such tables.
+    """
+    path = Path(str(engine.url.database))
+    if (
+        engine.dialect.name == "sqlite"
+        and path.is_file()
+        and set(sa.inspect(engine).get_table_names()) - {VERSION_TABLE}
+    ):
+        raise DatabaseError(f"{path} holds tables of another program. Choose another file: --database FILE.db")
+
+
+def check_not_newer(version: str | None) -> None:
+    """Reject the version of a later program.
+
+    Raises:
+        DatabaseError: this program does not know it.
+    """
+    if version is not None and version not in known_versions():
+        raise DatabaseError(
+            f"The store is at version {version}, newer than this program's {known_versions()[-1]}. "
+            "Upgrade the program in the folder of its sources: git pull && pip install ."
+        )
+
+
+def upgrade(engine: sa.Engine, revision: str = "head") -> None:
+    """Upgrade the schema to a version, in one transaction; concurrent callers wait for each other."""
+    with migrating(engine) as connection:
+        if revision == "head" and _create_store(connection):
+            return
+        from alembic import command
+
+        command.upgrade(_alembic_config(connection), revision)
+
+
+def _create_store(connection: sa.Connection) -> bool:
+    """Create the tables of a new SQLite store; return False if that is left to the migrations."""
+    from tracker.integrity.stored_checksums import replace_checksums
+    from tracker.schema.new_sqlite_store import create_tables
+
+    if not create_tables(connection, migrations_folder(), known_versions()[-1]):
+        return False
+    replace_checksums(connection)
+    return True
+
+
+def downgrade(engine: sa.Engine, revision: str) -> None:
+    """Downgrade the schema to an earlier version, or to ``base``, which removes everything."""
+    from alembic import command
+
+    with migrating(engine) as connection:
+        command.downgrade(_alembic_config(connection), revision)
+
+
+class _RollBackError(Exception):
+    """Rolls back a downgrade that is only previewed."""
+
+
+def preview_downgrade(engine: sa.Engine, revision: str, measure: Callable[[sa.Connection], T]) -> tuple[T, T]:
+    """Return what ``measure`` returns before and after a downgrade, which is rolled back."""
+    from alembic import command
+
+    results: list[T] = []
+    with suppress(_RollBackError), migrating(engine) as connection:
+        results.append(measure(connection))
+        command.downgrade(_alembic_config(connection), revision)
+        results.append(measure(connection))
+        raise _RollBackError
+    return results[0], results[1]
+
+
+def schema_differences(engine: sa.Engine) -> list[str]:
+    """Return the differences between the store's tables and the expected ones; empty without any."""
+    from alembic import command
+    from alembic.util.exc import AutogenerateDiffsDetected
+
+    with engine.begin() as connection:
+        config = _alembic_config(connection)
+        config.attributes["comparing"] = True
+        try:
+            command.check(config)
+        except AutogenerateDiffsDetected as differing:
+            return [str(difference) for difference in differing.diffs]
+    return []
+
+
+def _alembic_config(connection: sa.Connection) -> Any:
+    from io import StringIO
+
+    from alembic.config import Config
+
+    config = Config(stdout=StringIO())
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction in which the schema may change; concurrent ones wait for each other.
+
+    Raises:
+        DatabaseError: the store cannot be written, or rows would lose their parent.
+    """
+    sqlite = engine.dialect.name == "sqlite"
+    version = current_version(engine)
+    check_not_newer(version)
+    if version is None:
+        check_not_foreign(engine)
+    try:
+        with engine.execution_options(begin="IMMEDIATE").connect() as connection:
+            if sqlite:  # otherwise a copied table takes its children along
+                _raw(connection).execute("PRAGMA foreign_keys=OFF")
+                stop_recording(connection)
+            try:
+                with connection.begin():
+                    if not sqlite:
+                        _lock_for_upgrade(connection, is_new=version is None)
+                    yield connection
+                    if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()):
+                        raise DatabaseError(f"The migration left {len(broken)} rows without a parent; it was undone.")
+            finally:
+                if sqlite:
+                    _raw(connection).execute("PRAGMA foreign_keys=ON")
+    except (exc.OperationalError, exc.ProgrammingError, exc.InternalError) as error:
+        if version is None and "already exists" in str(error.orig):
+            where = format_url(engine.url)
+            raise DatabaseError(
+                f"{where} holds tables of another program. Choose another file: --database FILE.db"
+            ) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
+
+
+def _lock_for_upgrade(connection: sa.Connection, *, is_new: bool) -> None:
+    """Wait until no other upgrade runs; in an empty database there is no table yet whose lock readers lack."""
+    if is_new:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
+    else:
+        connection.exec_driver_sql(f"LOCK TABLE {VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _raw(connection: sa.Connection) -> Any:
+    """Return the driver's connection, on which no transaction begins by itself."""
+    return connection.connection.dbapi_connection
