@@ -67,7 +67,7 @@ def draw_density(curve: Density, threshold: float | None, chosen_by: str) -> Fig
             axes.axvline(threshold, color=OBSERVED, linewidth=1.3, linestyle=(0, (4, 3)))
     _title(top, curve, threshold, chosen_by)
     top.set_ylabel("density", fontsize=9)
-    bottom.set_ylabel("logarithmic", fontsize=9)
+    bottom.set_ylabel("density, log scale", fontsize=9)
     bottom.set_xlabel("cosine distance between a prompt and one of its nearest neighbours", fontsize=9)
     return figure
 

@@ -53,7 +53,7 @@ def draw_by_number(
     upper.plot(x, mean, color=DRAWN, linewidth=1.6, marker=marker, label=f"mean of the draws: {words}")
     upper.plot(numbers, observed, color=OBSERVED, linewidth=1.8, marker=marker, label="observed")
     upper.plot(chosen, observed[chosen - 2], "o", color=OBSERVED, markersize=7)
-    label = "no test" if best.reason else f"p = {best.pvalue:.3g}"
+    label = "no test" if best.reason else f"p = {best.pvalue_two_sided:.3g}"
     right = chosen > (2 + observed.size) / 2
     upper.annotate(
         f"{chosen} clusters, {best.observed:.3f}; {label}",

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 TITLES = {
     "slope.mean": "mean slope",
-    "n_discoveries": f"discoveries (FDR ≤ {ALPHA})",
-    "ks_slope": "KS distance, slopes",
-    "ks_fdr": "KS distance, FDR values",
+    "n_discoveries": f"discoveries\n(FDR ≤ {ALPHA})",
+    "ks_slope": "KS distance,\nslopes",
+    "ks_fdr": "KS distance,\nFDR values",
     "max_t": "largest |t|",
 }
 POINTS = 24
@@ -72,13 +72,13 @@ def draw_null_distributions(comparisons: Mapping[str, PermutationTest], drawn: s
     """
     figure = create_figure(
         max(5.0, min(PAGE_WIDTH, 2.5 * len(comparisons))),
-        2.6,
+        2.8,
         "Statistics of the slopes, observed and under the null",
     )
     panels: Any = figure.subplots(1, len(comparisons))
     for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
         draw_null_panel(axes, comparison, drawn, two_sided=name == "slope.mean")
-        axes.set_title(TITLES[name], fontsize=10, color=INK, pad=24)
+        axes.set_title(TITLES[name], fontsize=9, color=INK, pad=24)
         axes.set_xlabel("value of the statistic", fontsize=8)
         axes.locator_params(axis="x", nbins=3)
     panels[0].set_ylabel("draws", fontsize=9)

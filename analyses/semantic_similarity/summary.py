@@ -49,7 +49,7 @@ def _headline(finding: SemanticSimilarity) -> str:
     mean = finding.test.comparisons["slope.mean"]
     if mean.reason:
         return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
-    slope = f"mean slope {mean.observed:z.3f}"
+    slope = f"mean slope {_format_slope(mean.observed)}"
     if mean.verdict:
         direction = "more" if mean.verdict > 0 else "less"
         explained = finding.r_squared if isinstance(finding.r_squared, float) else 1.0
@@ -63,6 +63,12 @@ def _headline(finding: SemanticSimilarity) -> str:
     return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue_two_sided:.3g})."
 
 
+def _format_slope(slope: float) -> str:
+    """Format with three decimals; a slope that is 0.000 with them is written with a power of ten."""
+    rounded = f"{slope:z.3f}"
+    return rounded if slope == 0 or float(rounded) else f"{slope:.1e}"
+
+
 def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:
     test, tests = finding.test, finding.test.comparisons
     mean, discoveries = tests["slope.mean"], tests["n_discoveries"]
@@ -71,8 +77,9 @@ def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:
         yield f"{statistic}: {mean.observed:.3g}."
         return
     yield (
-        f"{statistic}: {mean.observed:z.3f}, against {mean.null_mean:z.3f} (sd {mean.null_sd:.2g}) in "
-        f"{mean.n_permutations:,} {NULL_TEXTS[finding.null]}; two-sided p = {mean.pvalue_two_sided:.3g}."
+        f"{statistic}: {_format_slope(mean.observed)}, against {_format_slope(mean.null_mean)} "
+        f"(sd {mean.null_sd:.2g}) in {mean.n_permutations:,} {NULL_TEXTS[finding.null]}; "
+        f"two-sided p = {mean.pvalue_two_sided:.3g}."
     )
     yield (
         f"Prompts with an FDR value of at most {ALPHA}: {discoveries.observed:,.0f}, against "

@@ -29,8 +29,9 @@ def draw_errors(finding: Trials) -> Figure:
         axes.plot(MULTIPLES, [variance.stderr_with(n) for n in MULTIPLES], "o-", color=color, markersize=4, label=label)
         new = [variance.stderr_with(1, variance.n * n) for n in MULTIPLES]
         axes.plot(MULTIPLES, new, ":", color=color, linewidth=1)
+    axes.plot([], [], ":", color=INK, linewidth=1, label="dotted: as many responses to new prompts")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("trials of each prompt (dotted: as many responses to new prompts)", fontsize=9)
+    axes.set_xlabel("trials of each prompt", fontsize=9)
     axes.set_ylabel("standard error of the mean", fontsize=9)
     _finish(figure, axes)
     return figure

@@ -344,10 +344,10 @@ class TestFigures:
             assert any(axes.get_xlabel() for axes in figure.axes)
             assert all(axes.get_ylabel() for axes in figure.axes)
 
-    def test_the_curve_shows_the_chosen_number_and_its_p(self):
+    def test_the_curve_shows_the_chosen_number_and_its_two_sided_p(self):
         drawn = run_analysis(GROUPED).figures["silhouette_by_number"]()
         assert drawn.axes[0].texts[0].get_text().startswith("3 clusters, 0.")
-        assert drawn.axes[0].texts[0].get_text().endswith("p = 0.025")
+        assert drawn.axes[0].texts[0].get_text().endswith("p = 0.05")
 
     def test_the_best_model_is_on_the_left_where_small_scores_are_better_too(self):
         scores = replace(matrix(np.abs(RNG.normal(size=(40, 5))) + np.arange(5)), higher_is_better=False)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import matplotlib.image
 import numpy as np
@@ -184,6 +185,18 @@ class TestReport:
             assert matplotlib.image.imread(written).std() > 0.01
             assert figure.axes[-1].get_xlabel()
             assert figure.axes[0].get_ylabel()
+
+    def test_titles_of_null_distributions_do_not_overlap(self, related):
+        figure = related.figures["null_distributions"]()
+        figure.draw_without_rendering()
+        boxes = [axes.title.get_window_extent() for axes in figure.axes]
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+    def test_a_small_slope_is_not_written_as_zero(self, related):
+        finding = related.finding
+        mean = replace(finding.test.comparisons["slope.mean"], observed=7.2e-5)
+        test = replace(finding.test, comparisons={**finding.test.comparisons, "slope.mean": mean})
+        assert "7.2e-05, against" in str(summarize(replace(finding, test=test)))
 
     @pytest.mark.usefixtures("full_figures")
     def test_pictures_of_four_prompts_are_drawn(self):

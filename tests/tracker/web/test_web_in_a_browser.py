@@ -50,6 +50,12 @@ def test_nothing_serious_hinders_a_screen_reader(browser: Any, site: str, screen
         assert serious == [], path
 
 
+def test_figures_are_dimmed_on_a_dark_screen(browser: Any, site: str) -> None:
+    for screen, expected in (("light", "none"), ("dark", "brightness(0.88)")):
+        page = Visitor(browser, site, screen).open("/finding/1")
+        assert page.locator("main img").first.evaluate("image => getComputedStyle(image).filter") == expected
+
+
 def test_questions_are_answered_in_few_clicks(browser: Any, site: str) -> None:
     visitor = Visitor(browser, site, "light")
     page = visitor.open("/")
