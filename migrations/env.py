@@ -5,13 +5,13 @@ from alembic import context
 from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
+from tracker.connections.schema_versions import VERSION_TABLE, known_versions, migrating
 from tracker.database import create_unchecked_engine
 from tracker.integrity.change_triggers import create_postgresql_triggers, drop_postgresql_triggers
 from tracker.integrity.stored_checksums import replace_checksums, replace_local_checksums
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.schema.search_index import restore_search_index
 from tracker.schema.views import VIEWS
-from tracker.schema_versions import VERSION_TABLE, known_versions, migrating
 
 # PostgreSQL enforces these two by triggers on whole statements; see 0001.
 BY_TRIGGER = {"fk_score_prompt_id_prompt", "fk_score_metric_id_metric"}

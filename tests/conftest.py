@@ -23,11 +23,11 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.util import LRUCache
 
 from tracker.cli import GC_THRESHOLD
+from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.database import connect, create_unchecked_engine
 from tracker.errors import DatabaseError
 from tracker.integrity.verification import find_content_faults, snapshot
 from tracker.recording.artifacts import render_figure
-from tracker.schema_versions import current_version, known_versions, upgrade
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,8 +23,8 @@ from click.testing import CliRunner
 
 import tracker
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import known_versions
 from tracker.database import connect
-from tracker.schema_versions import known_versions
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

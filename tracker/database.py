@@ -18,10 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
-from tracker.driver_errors import NOT_ALLOWED, explain_driver_error
-from tracker.errors import DatabaseError
-from tracker.integrity.recorder import OPTION, prepare_recording, record_changes
-from tracker.schema_versions import (
+from tracker.connections.driver_errors import NOT_ALLOWED, explain_driver_error
+from tracker.connections.schema_versions import (
     VERSION_TABLE,
     check_not_foreign,
     check_not_newer,
@@ -29,8 +27,10 @@ from tracker.schema_versions import (
     known_versions,
     upgrade,
 )
-from tracker.sqlite_connections import BUSY_SECONDS, TrackedConnection
-from tracker.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url, format_url
+from tracker.connections.sqlite_connections import BUSY_SECONDS, TrackedConnection
+from tracker.connections.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url, format_url
+from tracker.errors import DatabaseError
+from tracker.integrity.recorder import OPTION, prepare_recording, record_changes
 from tracker.suggestions import find_similar, format_guess
 
 KEYS_PER_QUERY = 1000

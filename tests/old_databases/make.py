@@ -17,6 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from tracker import schema
+from tracker.connections.schema_versions import current_version
 from tracker.database import connect, transaction
 from tracker.ingest.measurement import (
     Answers,
@@ -30,7 +31,6 @@ from tracker.ingest.measurement import (
 )
 from tracker.ingest.write.writer import store_file
 from tracker.schema.search_index import SQLITE, drop_search_index
-from tracker.schema_versions import current_version
 
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
 LOSS = MetricDescription(name="loss", higher_is_better=False)

@@ -13,11 +13,11 @@ import pytest
 import sqlalchemy as sa
 from psycopg import errors
 
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.schema_versions import current_version, upgrade
+from tracker.connections.store_url import format_url
 from tracker.database import connect, create_unchecked_engine, driver, transaction
-from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
-from tracker.schema_versions import current_version, upgrade
-from tracker.store_url import format_url
 
 
 class TestReadOnly:

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from tracker import schema
+from tracker.connections.schema_versions import current_version, downgrade, known_versions, schema_differences, upgrade
 from tracker.database import connect, create_unchecked_engine, ensure_current, find_stray_rows, transaction
 from tracker.errors import DatabaseError
 from tracker.integrity.verification import find_content_faults
 from tracker.schema.search_index import find_search_faults
 from tracker.schema.views import VIEWS
-from tracker.schema_versions import current_version, downgrade, known_versions, schema_differences, upgrade
 
 OLD_DATABASES = sorted((Path(__file__).parents[1] / "old_databases").glob("*.sql"))
 
@@ -95,7 +95,7 @@ class TestMigrations:
         from alembic.config import Config
         from alembic.script import ScriptDirectory
 
-        from tracker.schema_versions import migrations_folder
+        from tracker.connections.schema_versions import migrations_folder
 
         config = Config()
         config.set_main_option("script_location", str(migrations_folder()))

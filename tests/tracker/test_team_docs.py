@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import downgrade, schema_differences, upgrade
 from tracker.database import create_unchecked_engine
 from tracker.errors import SqlError, SuffrageError
 from tracker.queries.sql.read_only import read_only_sql
-from tracker.schema_versions import downgrade, schema_differences, upgrade
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/how-to/postgresql.md").read_text()

@@ -88,7 +88,7 @@ class Store(StoreAnalyses):
         self.close()
 
     def __repr__(self) -> str:
-        from tracker.store_url import format_url
+        from tracker.connections.store_url import format_url
 
         return f"Store({format_url(self.engine.url)!r})"
 

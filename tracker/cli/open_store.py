@@ -23,9 +23,9 @@ def open_store(database: str | None, *, dry_run: bool) -> Iterator[Engine]:
     Raises:
         DatabaseError: the store cannot be used.
     """
+    from tracker.connections.schema_versions import check_not_foreign, current_version
     from tracker.database import connect, create_unchecked_engine, ensure_current
     from tracker.private_files.temporary import temporary_folder
-    from tracker.schema_versions import check_not_foreign, current_version
 
     engine = create_unchecked_engine(database)
     if current_version(engine) is not None:

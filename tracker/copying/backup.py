@@ -10,15 +10,15 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.schema_versions import current_version
+from tracker.connections.store_url import format_url
 from tracker.copying.store_copy import CopyResult, check_empty, copy_store
 from tracker.copying.store_faults import find_store_faults
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
 from tracker.database import create_unchecked_engine, ensure_current
-from tracker.driver_errors import explain_driver_error
 from tracker.errors import BadInputError, DatabaseError, first_line
 from tracker.integrity.verification import snapshot
-from tracker.schema_versions import current_version
-from tracker.store_url import format_url
 
 Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 4_000

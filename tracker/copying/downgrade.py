@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import preview_downgrade
 from tracker.schema import metadata
-from tracker.schema_versions import preview_downgrade
 
 Counts = Mapping[str, Mapping[str, int]]
 """By table: the number of rows under '', of values by column, and of rows by each word of a column with few words."""

@@ -13,10 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, pack_scores
+from tracker.connections.store_url import format_url
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
 from tracker.database import driver
 from tracker.errors import DatabaseError, first_line
-from tracker.store_url import format_url
 
 SCORES_PER_BATCH = 100_000
 TEXTS_PER_BATCH = 2_000

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import upgrade
 from tracker.copying.engines import fill_table, read_rows
 from tracker.copying.store_copy import naming_table, reading, writing
 from tracker.copying.values import Row
 from tracker.database import create_unchecked_engine, ensure_current
 from tracker.integrity.stored_checksums import replace_checksums
 from tracker.schema import metadata
-from tracker.schema_versions import upgrade
 
 MEASUREMENTS = (
     "benchmark", "task", "metric", "model", "model_alias", "source", "prompt", "prompt_alias", "run", "run_source",

@@ -12,16 +12,16 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.schema_versions import current_version
+from tracker.connections.store_url import format_url
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Row, RowsChecksum
 from tracker.database import driver, ensure_current, find_stray_rows, lock_for_writing
-from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
-from tracker.schema_versions import current_version
-from tracker.store_url import format_url
 
 Progress = Callable[[int, int], None]
 

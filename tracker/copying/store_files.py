@@ -11,10 +11,10 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.database import create_file_reader, create_unchecked_engine
 from tracker.errors import BadInputError, DatabaseError, first_line
 from tracker.private_files.temporary import temporary_folder
-from tracker.schema_versions import current_version, known_versions, upgrade
 
 AGAIN = "Copy or download it again, or use another file."
 NEWER = "A newer version of Suffrage wrote it. Upgrade in the folder of its sources: git pull && pip install ."

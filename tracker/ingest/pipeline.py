@@ -11,6 +11,7 @@ from typing import get_args
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.schema_versions import current_version
 from tracker.database import ensure_current, transaction
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
@@ -21,7 +22,6 @@ from tracker.ingest.resolve.store_names import StoreNames
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.stored_runs import OnConflict
 from tracker.ingest.write.writer import store_file
-from tracker.schema_versions import current_version
 
 
 @dataclass(frozen=True, kw_only=True)

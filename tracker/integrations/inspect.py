@@ -12,8 +12,8 @@ import os
 import anyio.to_thread
 from inspect_ai.hooks import Hooks, RunEnd, TaskEnd, hooks
 
+from tracker.connections.store_url import URL_VARIABLES
 from tracker.integrations.storing import store_location
-from tracker.store_url import URL_VARIABLES
 
 STORE_VARIABLE = URL_VARIABLES[0]
 

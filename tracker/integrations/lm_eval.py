@@ -63,7 +63,7 @@ def store_results(
 
     Args:
         results: with samples, as by default; None, as on all processes but the first, stores nothing.
-        database: URL or path of the store; else as in `tracker.store_url.database_url`.
+        database: URL or path of the store; else as in `tracker.connections.store_url.database_url`.
         benchmark: its name; else the environment variable SUFFRAGE_BENCHMARK, else the group or task.
         model: name of the model; else of the arguments of the model.
         output_path: folder in which the harness's files stay; else a temporary one.

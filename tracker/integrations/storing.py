@@ -30,7 +30,7 @@ def store_files(
 
     Args:
         paths: files, each with the results of one evaluation.
-        database: URL or path of the store; else as in `tracker.store_url.database_url`.
+        database: URL or path of the store; else as in `tracker.connections.store_url.database_url`.
         benchmark: its name; else the environment variable SUFFRAGE_BENCHMARK, else as in the file.
         model: name of the model; else as in the file.
 
@@ -94,8 +94,8 @@ def import_command(
 def _without_password(database: str) -> str:
     import sqlalchemy as sa
 
+    from tracker.connections.store_url import database_url, format_url
     from tracker.errors import DatabaseError
-    from tracker.store_url import database_url, format_url
 
     try:
         return format_url(sa.make_url(database_url(database)))
@@ -109,9 +109,9 @@ def _store_file(path: Path, database: str | None, options: ReadOptions) -> Inges
     Raises:
         SuffrageError: the store cannot be used, or the file is invalid or contradicts it.
     """
+    from tracker.connections.schema_versions import check_not_foreign, current_version
     from tracker.database import create_unchecked_engine, ensure_current
     from tracker.ingest.pipeline import ingest_file
-    from tracker.schema_versions import check_not_foreign, current_version
 
     engine = create_unchecked_engine(database)
     try:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import current_version, known_versions, schema_differences
+from tracker.connections.store_url import format_url
 from tracker.copying.store_faults import StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
 from tracker.database import transaction
@@ -21,8 +23,6 @@ from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.schema.search_index import find_search_faults
-from tracker.schema_versions import current_version, known_versions, schema_differences
-from tracker.store_url import format_url
 from tracker.version import __version__
 
 PACKAGES = ("numpy", "SQLAlchemy", "sqlmodel", "alembic", "pyarrow", "mlflow")

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.schema_versions import VERSION_TABLE
 from tracker.database import create_reading_engine, ensure_current, transaction
-from tracker.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 from tracker.queries.sql.kept_reads import keep_reads
-from tracker.schema_versions import VERSION_TABLE
 from tracker.web.memory import measure_size
 
 T = TypeVar("T")

@@ -157,7 +157,7 @@ class TestErrors:
 
 class TestSettings:
     def test_the_flag_goes_before_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tracker.store_url import database_url
+        from tracker.connections.store_url import database_url
 
         assert database_url() == "sqlite:///suffrage.db"
         monkeypatch.setenv("DATABASE_URL", "sqlite:///general.db")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from command_runner import run
 
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import downgrade, known_versions
 from tracker.database import connect, transaction
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
@@ -18,7 +19,6 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
-from tracker.schema_versions import downgrade, known_versions
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -20,13 +20,13 @@ from wrong_inputs import WrongInput
 
 from tracker import database
 from tracker.cli import main
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.schema_versions import downgrade
 from tracker.database import connect, create_unchecked_engine
-from tracker.driver_errors import explain_driver_error
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
-from tracker.schema_versions import downgrade
 
 MAX_LINES = 3
 PROMPTS = [

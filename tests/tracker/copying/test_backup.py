@@ -18,6 +18,7 @@ from store_rows import rows_of
 
 from tracker import schema
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import current_version, downgrade, upgrade
 from tracker.copying import backup as backups
 from tracker.copying.backup import back_up, restore
 from tracker.copying.comparison import compare_stores
@@ -25,7 +26,6 @@ from tracker.copying.downgrade import list_losses
 from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import BadInputError, DatabaseError
 from tracker.schema import metadata
-from tracker.schema_versions import current_version, downgrade, upgrade
 
 OLD = Path(__file__).parents[2] / "old_databases"
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tracker import schema
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import schema_differences, upgrade
 from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import copy_store
 from tracker.copying.values import RowsChecksum
@@ -26,7 +27,6 @@ from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES
 from tracker.schema import metadata
 from tracker.schema.search_index import find_search_faults
-from tracker.schema_versions import schema_differences, upgrade
 
 OLD = Path(__file__).parents[2] / "old_databases"
 EVERYTHING = max(OLD.glob("*.sql"))

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from tracker import schema
 from tracker.cli import main
+from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine, transaction
 from tracker.run_settings import USAGE
 from tracker.schema.search_index import find_search_faults
-from tracker.schema_versions import current_version, known_versions, upgrade
 
 OLD_DATABASES = Path(__file__).parents[2] / "old_databases"
 VOLATILE = {"created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum"}

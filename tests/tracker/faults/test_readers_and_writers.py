@@ -14,13 +14,13 @@ import sqlalchemy as sa
 from forked_process import ForkedProcess, fork
 from operations import OPERATIONS, Place, find_unsound
 
+from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.copying.store_copy import copy_store
 from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
-from tracker.schema_versions import current_version, known_versions, upgrade
 
 N_WRITERS, N_READERS = 16, 8
 SECONDS = float(os.environ.get("SUFFRAGE_TEST_SOAK_SECONDS", "600"))

@@ -17,12 +17,12 @@ import hypothesis.strategies as st
 import sqlalchemy as sa
 
 from tracker import schema
+from tracker.connections.schema_versions import upgrade
 from tracker.copying.partial_copy import MEASUREMENTS
 from tracker.database import create_unchecked_engine, transaction
 from tracker.ingest.resolve.prompt_texts import hash_content
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
-from tracker.schema_versions import upgrade
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by table; they name the rows that they refer to by their places, from 0, and hold JSON as text."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import upgrade
 from tracker.copying.store_copy import copy_store
 from tracker.database import connect, create_unchecked_engine, ensure_current, transaction
 from tracker.errors import DatabaseError
 from tracker.integrity.scopes import EXCLUDED
 from tracker.recording.doctor import find_faults
 from tracker.schema import metadata
-from tracker.schema_versions import upgrade
 
 FULL = max((Path(__file__).parents[2] / "old_databases").glob("*.sql"))
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import downgrade, upgrade
 from tracker.database import transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.integrity import recorder
 from tracker.integrity.verification import find_content_faults
-from tracker.schema_versions import downgrade, upgrade
 
 N_REPEATS = 5
 OPTIONS = ReadOptions(benchmark="b")

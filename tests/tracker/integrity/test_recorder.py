@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import upgrade
 from tracker.database import connect, transaction
 from tracker.integrity.verification import find_content_faults
 from tracker.schema import Benchmark
-from tracker.schema_versions import upgrade
 
 
 def faults(engine: sa.Engine) -> str:

@@ -17,6 +17,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
 from tracker.cli import main
+from tracker.connections.schema_versions import known_versions
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, PublishingError
 from tracker.queries.prompts import load_prompts
@@ -25,7 +26,6 @@ from tracker.queries.sql import tables
 from tracker.recording.artifacts import decode_table
 from tracker.recording.mlflow.publishing import publish_finding, publish_missing, publish_runs
 from tracker.recording.pipeline import run_analysis
-from tracker.schema_versions import known_versions
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

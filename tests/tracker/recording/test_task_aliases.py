@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
 import sound.inspect_ai as inspect_logs  # of the tests of formats
 
 from tracker.cli import suffrage
+from tracker.connections.schema_versions import upgrade
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError, SelectionError
 from tracker.ingest.measurement import ReadOptions
@@ -27,7 +28,6 @@ from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.recording.task_aliases import add_task_aliases, remove_task_aliases
-from tracker.schema_versions import upgrade
 
 B = ReadOptions(benchmark="quiz", metric="acc")
 QUESTIONS = [(f"What is {n} times {n + 1}?", [str(n * (n + 1)), str(n + 90), str(3 * n + 200)]) for n in range(2, 12)]

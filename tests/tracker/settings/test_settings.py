@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tracker.cli import suffrage
 from tracker.cli.values.setting_option import SettingOption
+from tracker.connections.store_url import DEFAULT_URL, database_url
 from tracker.errors import SettingsError
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, TASK_EFFECTS
 from tracker.settings.input_limits import current_limits, parse_limits
@@ -30,7 +31,6 @@ from tracker.settings.settings_file import (
     format_toml,
     read_settings_file,
 )
-from tracker.store_url import DEFAULT_URL, database_url
 
 SETTINGS_PAGE = Path(__file__).parents[3] / "docs/reference/settings.md"
 VARIABLES = [variable for setting in SETTINGS.values() for variable in setting.variables]

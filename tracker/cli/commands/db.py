@@ -40,8 +40,8 @@ def upgrade(database: str | None) -> None:
         suffrage db upgrade
         suffrage db upgrade --database sqlite:///results.db
     """
+    from tracker.connections.schema_versions import current_version, upgrade
     from tracker.database import create_unchecked_engine
-    from tracker.schema_versions import current_version, upgrade
 
     engine = create_unchecked_engine(database)
     before = current_version(engine)
@@ -62,9 +62,9 @@ def current(database: str | None) -> None:
         suffrage db current
         suffrage db current --database sqlite:///results.db
     """
+    from tracker.connections.schema_versions import current_version, known_versions
+    from tracker.connections.store_url import format_url
     from tracker.database import create_unchecked_engine
-    from tracker.schema_versions import current_version, known_versions
-    from tracker.store_url import format_url
 
     engine = create_unchecked_engine(database)
     echo(f"store   {format_url(engine.url)}")
@@ -237,9 +237,9 @@ def restore(file: Path, replace: bool, yes: bool, database: str | None) -> None:
         suffrage db restore backup.db --replace --yes
     """
     from tracker.cli.progress import progress
+    from tracker.connections.store_url import format_url
     from tracker.copying.backup import restore
     from tracker.database import create_unchecked_engine
-    from tracker.store_url import format_url
 
     engine = create_unchecked_engine(database)
     if replace:
@@ -264,10 +264,10 @@ def downgrade(version: str, yes: bool, database: str | None, output_format: str)
         suffrage db downgrade 0012 --yes
         suffrage db downgrade 0012 --yes --database sqlite:///results.db
     """
+    from tracker.connections.schema_versions import downgrade, known_versions
     from tracker.copying.downgrade import list_losses
     from tracker.database import connect
     from tracker.errors import NotFoundError
-    from tracker.schema_versions import downgrade, known_versions
 
     engine = connect(database, create=False)
     if version not in known_versions()[:-1]:

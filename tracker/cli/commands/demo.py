@@ -279,7 +279,7 @@ def _command(*arguments: str, parameters: Mapping[str, Any] | None = None) -> st
 
 
 def _print_next(engine: Engine, tracking_uri: str | None) -> None:
-    from tracker.store_url import format_url
+    from tracker.connections.store_url import format_url
 
     url = format_url(engine.url)
     _head("Next")

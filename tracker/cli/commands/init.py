@@ -25,11 +25,11 @@ def command(force: bool, **values: Any) -> None:
         suffrage init
         suffrage init --force --database sqlite:///results.db --metric accuracy
     """
+    from tracker.connections.store_url import database_url
     from tracker.exporting.output_paths import check_output_path, write_file
     from tracker.settings.known_settings import SETTINGS
     from tracker.settings.resolution import has_secret, parse_value
     from tracker.settings.settings_file import FILE_NAME, format_settings_file
-    from tracker.store_url import database_url
 
     chosen = {
         setting.name: parse_value(setting, text, f"the option --{setting.name}")

@@ -66,7 +66,7 @@ def list_names(database: str | None, kinds: Sequence[str]) -> list[str]:
     """
     import sqlalchemy as sa
 
-    from tracker.store_url import database_url
+    from tracker.connections.store_url import database_url
 
     try:
         url = sa.make_url(database_url(database))

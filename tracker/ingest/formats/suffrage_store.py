@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from tracker.connections.schema_versions import VERSION_TABLE
 from tracker.database import make_read_only_uri
 from tracker.ingest.measurement import ReadOptions, StoreFile
-from tracker.schema_versions import VERSION_TABLE
 
 SPECIFICITY = 90
 RECOGNIZED_BY = "a SQLite file with a table suffrage_version"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+from tracker.connections.store_url import FILE_SUFFIXES, PACK_SUFFIX
 from tracker.errors import BadInputError, SuffrageError
 from tracker.ingest.files.file_contents import check_columns, find_damage
 from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
@@ -24,7 +25,6 @@ from tracker.ingest.parsing.recognition import (
     select_formats,
 )
 from tracker.ingest.tables.find_layout import find_rejection
-from tracker.store_url import FILE_SUFFIXES, PACK_SUFFIX
 
 
 def find_files(

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
+from tracker.connections.schema_versions import current_version
 from tracker.database import transaction
 from tracker.ingest.measurement import Entity
 from tracker.schema import Model, ModelAlias, Task, TaskAlias
-from tracker.schema_versions import current_version
 
 
 class StoreNames:

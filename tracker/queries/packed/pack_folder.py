@@ -12,8 +12,8 @@ from pathlib import Path
 import sqlalchemy as sa
 import xxhash
 
+from tracker.connections.store_url import PACK_SUFFIX
 from tracker.private_files.permissions import permissions_beside
-from tracker.store_url import PACK_SUFFIX
 
 VARIABLE = "SUFFRAGE_PACKED"
 """``off``, or a folder for the packed scores of all stores."""

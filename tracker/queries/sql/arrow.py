@@ -14,11 +14,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from tracker.connections.schema_versions import VERSION_TABLE
+from tracker.connections.sqlite_connections import BUSY_SECONDS, keep_open
+from tracker.connections.store_url import format_url
 from tracker.database import make_read_only_uri
 from tracker.errors import DatabaseError
-from tracker.schema_versions import VERSION_TABLE
-from tracker.sqlite_connections import BUSY_SECONDS, keep_open
-from tracker.store_url import format_url
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from tracker.connections.sqlite_connections import BUSY_SECONDS
+from tracker.connections.store_url import format_url
 from tracker.database import create_unchecked_engine, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
 from tracker.queries.sql.leaderboard_columns import IntervalColumns, needs_intervals
@@ -31,8 +33,6 @@ from tracker.queries.sql.statement_errors import (
     explain_missing_name,
     explain_syntax,
 )
-from tracker.sqlite_connections import BUSY_SECONDS
-from tracker.store_url import format_url
 
 if TYPE_CHECKING:
     import psycopg

@@ -7,7 +7,7 @@ import sqlite3
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import explain_driver_error
 from tracker.errors import DatabaseError
 
 TABLES = ("answer", "undo_record")

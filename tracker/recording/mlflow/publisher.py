@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from tracker.connections.schema_versions import known_versions
 from tracker.private_files.temporary import temporary_folder
 from tracker.recording.mlflow import chart_view
 from tracker.recording.mlflow.client import open_client
@@ -22,7 +23,6 @@ from tracker.recording.mlflow.run_spec import (
     truncate,
 )
 from tracker.recording.mlflow.tracking_store import MlflowStore
-from tracker.schema_versions import known_versions
 from tracker.version import __version__
 
 PER_BATCH = 100

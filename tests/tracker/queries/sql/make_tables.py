@@ -13,11 +13,11 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlmodel.sql.sqltypes import AutoString
 
+from tracker.connections.schema_versions import known_versions, migrations_folder, upgrade
 from tracker.database import create_unchecked_engine
 from tracker.queries.sql import tables
 from tracker.schema import metadata
 from tracker.schema.new_sqlite_store import FILE, dump_tables
-from tracker.schema_versions import known_versions, migrations_folder, upgrade
 
 HEAD = '''"""The tables as queries name them: columns, not attributes of rows.
 

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from filled_stores import add_scores
 from sqlalchemy.exc import OperationalError
 
+from tracker.connections.schema_versions import upgrade
 from tracker.database import connect, lock_for_writing, transaction
 from tracker.errors import DatabaseError, SqlError
 from tracker.queries.sql.read_only import read_only_sql
 from tracker.recording.mlflow.publish_lock import lock_publishing
 from tracker.schema import Model
-from tracker.schema_versions import upgrade
 
 COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 FOREVER = COUNTING + "SELECT count(*) FROM n"

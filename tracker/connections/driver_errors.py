@@ -8,8 +8,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.sqlite_connections import BUSY_SECONDS
-from tracker.store_url import format_url
+from tracker.connections.sqlite_connections import BUSY_SECONDS
+from tracker.connections.store_url import format_url
 
 NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.store_url import format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import stop_recording
-from tracker.store_url import format_url
 
 VERSION_TABLE = "suffrage_version"
 UPGRADE_LOCK = 0x5AFF_7A6E
@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 def migrations_folder() -> Path:
     """Return the folder of the migrations: in the installed package, else in the repository."""
-    packaged = Path(__file__).parent / "migrations"
-    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "migrations"
+    package = Path(__file__).parent.parent
+    packaged = package / "migrations"
+    return packaged if packaged.is_dir() else package.parent / "migrations"
 
 
 def known_versions() -> list[str]:

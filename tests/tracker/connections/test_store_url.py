@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tracker.connections.store_url import database_url
 from tracker.database import connect
 from tracker.errors import DatabaseError
-from tracker.store_url import database_url
 
 SECRET = "s3cr3t"
 MALFORMED = [
