@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import find_stray_rows
+from tracker.database import find_damage, find_stray_rows
 from tracker.errors import first_line
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.integrity.verification import ContentFault, find_content_faults
@@ -35,13 +35,31 @@ class StoreFault:
         return self.sentence
 
 
-def find_store_faults(connection: sa.Connection) -> Iterator[StoreFault]:
+@dataclass(frozen=True, kw_only=True)
+class ParallelResults:
+    """Functions that wait for the results of checks on further connections; see `find_store_faults`.
+
+    Attributes:
+        damage: returns the damage of the file.
+        referring: returns the tables whose rows refer to existing rows.
+        content: by table, returns its content that differs from its checksum; None if it has to be read again.
+        scores: returns the runs whose scores differ from their checksums; None if they have to be read again.
+    """
+
+    damage: Callable[[], list[str]]
+    referring: Callable[[], Collection[str]]
+    content: Mapping[str, Callable[[], list[ContentFault] | None]]
+    scores: Callable[[], list[int] | None]
+
+
+def find_store_faults(connection: sa.Connection, parallel: ParallelResults | None = None) -> Iterator[StoreFault]:
     """Yield what is wrong with the rows of a store of this version; nothing if it is sound.
 
     Args:
         connection: a transaction that sees one state of the store.
+        parallel: checks that need not be done here.
     """
-    checks: tuple[tuple[str, Callable[[sa.Connection], Iterable[StoreFault]]], ...] = (
+    checks: tuple[tuple[str, Callable[[sa.Connection, ParallelResults | None], Iterable[StoreFault]]], ...] = (
         ("references", _find_stray_rows),
         ("content", _find_changed_content),
         ("scores", _find_changed_scores),
@@ -49,29 +67,35 @@ def find_store_faults(connection: sa.Connection) -> Iterator[StoreFault]:
     for about, find in checks:
         try:
             with connection.begin_nested():  # PostgreSQL reads no further after an error
-                faults = list(find(connection))
+                faults = list(find(connection, parallel))
         except UNREADABLE as error:
             faults = [StoreFault(about=about, sentence=f"the store cannot be read: {first_line(error)}")]
         yield from faults
 
 
-def _find_stray_rows(connection: sa.Connection) -> Iterator[StoreFault]:
+def _find_stray_rows(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
     with _open_session(connection) as session:
-        for sentence in find_stray_rows(session):
-            yield StoreFault(about="references", sentence=sentence)
+        sentences = [*find_damage(session), *find_stray_rows(session)] if parallel is None else parallel.damage()
+        if parallel is not None:
+            sentences += find_stray_rows(session, parallel.referring())
+    for sentence in sentences:
+        yield StoreFault(about="references", sentence=sentence)
 
 
-def _find_changed_content(connection: sa.Connection) -> Iterator[StoreFault]:
-    for fault in find_content_faults(connection):
+def _find_changed_content(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
+    for fault in find_content_faults(connection, parallel.content if parallel else None):
         yield StoreFault(about="content", sentence=str(fault), content=fault)
 
 
-def _find_changed_scores(connection: sa.Connection) -> Iterator[StoreFault]:
-    with _open_session(connection) as session:
-        for run in verify_checksums(session):
-            fault = ContentFault(table=SCORES, key=run, reason="changed")
-            sentence = f"the scores of run {run} do not match their checksum"
-            yield StoreFault(about="scores", sentence=sentence, content=fault)
+def _find_changed_scores(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
+    runs = parallel.scores() if parallel else None
+    if runs is None:
+        with _open_session(connection) as session:
+            runs = verify_checksums(session)
+    for run in runs:
+        fault = ContentFault(table=SCORES, key=run, reason="changed")
+        sentence = f"the scores of run {run} do not match their checksum"
+        yield StoreFault(about="scores", sentence=sentence, content=fault)
 
 
 def _open_session(connection: sa.Connection) -> Session:

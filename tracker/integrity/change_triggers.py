@@ -12,14 +12,13 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from tracker.integrity.row_hashes import column_kinds, plain_columns
+from tracker.integrity.row_hashes import TEXTS, column_kinds, plain_columns
 from tracker.integrity.scopes import covered_tables
 
 RECORD = "suffrage_record"
 SETTING = "suffrage.recording"
 CHANGED_ROWS = "suffrage_changed_row"
 _EVENTS = {"insert": ("new",), "update": ("old", "new"), "delete": ("old",)}
-_TEXTS = ("text", "json", "time", "date")
 
 
 @cache
@@ -33,7 +32,7 @@ def sqlite_triggers() -> dict[str, str]:
     for number, table in enumerate(covered_tables()):
         for event, rows in _EVENTS.items():
             values = [
-                f'CAST({row}."{column.name}" AS BLOB)' if kind in _TEXTS else f'{row}."{column.name}"'
+                f'CAST({row}."{column.name}" AS BLOB)' if kind in TEXTS else f'{row}."{column.name}"'
                 for row in rows
                 for column, kind in zip(table.columns, column_kinds(table), strict=True)
             ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
@@ -29,6 +29,9 @@ Words = NDArray[np.uint64]
 ROWS_PER_BATCH = 5_000
 LARGE_ROWS_PER_BATCH = 50
 """Rows read at once; of tables with files, few."""
+
+TEXTS = ("text", "json", "time", "date")
+"""Kinds of columns that SQLite stores as text."""
 
 _NULL = b"\x00null"
 _NULL_WORD = np.uint64(0xA0761D6478BD642F)
@@ -58,34 +61,62 @@ def hash_rows(table: sa.Table, rows: Sequence[Row]) -> tuple[NDArray[np.int64], 
     Returns:
         ``(n,)`` keys of their scopes, and ``(n, 2)`` hashes.
     """
-    words = np.tile(_SEEDS, (len(rows), 1))
     columns = list(zip(*rows, strict=True))
     kinds = column_kinds(table)
-    for kind, values in zip(kinds, columns, strict=False):
-        words = mix_bits((words + _STEP) * np.uint64(3) + _WORDS[kind](values))
+    keys, name = {}, scope_column(table)
+    if name is not None:
+        values = columns[list(table.columns.keys()).index(name)]
+        keys[name] = np.array([key if isinstance(key, int) else -1 for key in values], dtype=np.int64)
+    scopes, words = hash_columns(table, map(hash_words, kinds, columns), keys)
     if len(columns) > len(kinds):
         words += np.array(columns[-1], dtype=np.uint64)[:, None] * _STEP
+    return scopes, words
+
+
+def hash_columns(
+    table: sa.Table, columns: Iterable[Words], keys: Mapping[str, NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], Words]:
+    """Hash rows from the words of their columns.
+
+    Args:
+        table: the table.
+        columns: `hash_words` of each column in order.
+        keys: columns by name, with at least that of the scope.
+
+    Returns:
+        ``(n,)`` keys of their scopes, and ``(n, 2)`` hashes.
+    """
+    words = _SEEDS[:, None]
+    for column in columns:
+        words = mix_bits((words + _STEP) * np.uint64(3) + column)
     name = scope_column(table)
-    if name is None:
-        return np.zeros(len(rows), dtype=np.int64), words
-    keys = columns[list(table.columns.keys()).index(name)]
-    return np.array([key if isinstance(key, int) else -1 for key in keys], dtype=np.int64), words
+    return np.zeros(words.shape[1], dtype=np.int64) if name is None else keys[name], words.T
+
+
+def hash_words(kind: str, values: Sequence[Any]) -> Words:
+    """Return the words that the values of a column add to the hashes of their rows: ``(1, n)``, of texts ``(2, n)``."""
+    return _WORDS[kind](values)
+
+
+def word_of_null(kind: str) -> Words:
+    """Return the words of NULL, as `hash_words`."""
+    return hash_words(kind, [None])[:, 0]
 
 
 def _integer_words(values: Sequence[Any]) -> Words:
-    array = np.array(values) if all(type(value) in (int, bool) for value in values) else None
+    array = np.array(values) if set(map(type, values)) <= {int, bool} else None
     if array is not None and array.dtype.kind in "ib":
-        return array.astype(np.int64).view(np.uint64)[:, None]
+        return array.astype(np.int64).view(np.uint64)[None, :]
     return _mixed_words(values)
 
 
 def _number_words(values: Sequence[Any]) -> Words:
-    if all(type(value) is float for value in values):
-        return (np.array(values) + 0.0).view(np.uint64)[:, None]
+    if set(map(type, values)) == {float}:
+        return (np.array(values) + 0.0).view(np.uint64)[None, :]
     if all(value is None or type(value) in (float, int) for value in values):
         is_null = np.array([value is None for value in values])
         bits = (np.array([0.0 if value is None else value for value in values], dtype=np.float64) + 0.0).view(np.uint64)
-        return np.where(is_null, _NULL_WORD, bits)[:, None]
+        return np.where(is_null, _NULL_WORD, bits)[None, :]
     return _mixed_words([value + 0.0 if type(value) is float else value for value in values])
 
 
@@ -99,13 +130,13 @@ def _mixed_words(values: Sequence[Any]) -> Words:
         else xxhash.xxh3_64_intdigest(f"{type(value).__name__} {value!r}".encode())
         for value in values
     ]
-    return np.array(words, dtype=np.uint64)[:, None]
+    return np.array(words, dtype=np.uint64)[None, :]
 
 
 def _text_words(values: Sequence[Any]) -> Words:
     digest = xxhash.xxh3_128_digest
     joined = b"".join([digest(value if type(value) is bytes else _encode(value)) for value in values])
-    return np.frombuffer(joined, dtype="<u8").reshape(-1, 2)
+    return np.frombuffer(joined, dtype="<u8").reshape(-1, 2).T
 
 
 def _json_words(values: Sequence[Any]) -> Words:
@@ -230,7 +261,7 @@ def _count_wrong_types(table: sa.Table) -> str:
     wrong = [
         f"(typeof(\"{column.name}\") = '{'text' if kind == 'bytes' else 'blob'}')"
         for column, kind in zip(table.columns, column_kinds(table), strict=True)
-        if kind in ("text", "json", "time", "date", "bytes")
+        if kind in (*TEXTS, "bytes")
     ]
     return " + ".join(wrong) or "0"
 
@@ -256,7 +287,10 @@ def concatenate(parts: Iterable[tuple[NDArray[np.int64], Words]]) -> tuple[NDArr
         return np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.uint64)
     keys = np.concatenate([part[0] for part in part_list])
     words = np.concatenate([part[1] for part in part_list])
-    distinct, places = np.unique(keys, return_inverse=True)
-    sums = np.zeros((len(distinct), 2), dtype=np.uint64)
-    np.add.at(sums, places, words)
-    return distinct, sums
+    if not len(keys):
+        return keys, words
+    if (keys[1:] < keys[:-1]).any():
+        order = np.argsort(keys, kind="stable")
+        keys, words = keys[order], words[order]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[starts], np.add.reduceat(words, starts, axis=0)

@@ -78,7 +78,7 @@ def read_checksums(connection: sa.Connection, table: str) -> Sums:
     """Return the stored checksums of a table's scopes."""
     cursor = _cursor(connection)
     cursor.execute(f"SELECT key, high, low FROM checksum WHERE table_name = {_mark(connection)}", (table,))
-    return _as_sums(cursor.fetchall())
+    return as_sums(cursor.fetchall())
 
 
 def compute_checksums(connection: sa.Connection, table: sa.Table, keys: Sequence[int] | None = None) -> Sums:
@@ -151,6 +151,13 @@ def add_to_checksums(connection: sa.Connection, table: str, changes: Sums) -> No
     _insert(connection, table, (keys[remain], total[remain]), update)
 
 
+def as_sums(rows: Any) -> Sums:
+    """Return checksums from rows of keys and pairs of signed words."""
+    array = np.array([tuple(row) for row in rows] if isinstance(rows, list) else rows, dtype=np.int64).reshape(-1, 3)
+    array = array[np.argsort(array[:, 0], kind="stable")]
+    return array[:, 0].copy(), array[:, 1:].copy().view(np.uint64)
+
+
 def iterate_words(sums: Sums) -> Iterator[tuple[int, str]]:
     """Yield keys with checksums of 32 hexadecimal digits."""
     for key, (high, low) in zip(sums[0].tolist(), sums[1].tolist(), strict=True):
@@ -171,7 +178,7 @@ def _read_some(connection: sa.Connection, table: str, keys: NDArray[np.int64]) -
         where = f"table_name = {_mark(connection)} AND key IN ({part})"
         cursor.execute(f"SELECT key, high, low FROM checksum WHERE {where}{lock}", (table,))
         rows.extend(cursor.fetchall())
-    return _as_sums(rows)
+    return as_sums(rows)
 
 
 def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str) -> None:
@@ -189,12 +196,6 @@ def _delete(connection: sa.Connection, table: str, keys: Sequence[int]) -> None:
     for first in range(0, len(keys), KEYS_PER_STATEMENT):
         part = ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT]))
         cursor.execute(f"DELETE FROM checksum WHERE table_name = {_mark(connection)} AND key IN ({part})", (table,))
-
-
-def _as_sums(rows: Sequence[Any]) -> Sums:
-    array = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 3)
-    array = array[np.argsort(array[:, 0], kind="stable")]
-    return array[:, 0].copy(), array[:, 1:].copy().view(np.uint64)
 
 
 def _cursor(connection: sa.Connection) -> Any:

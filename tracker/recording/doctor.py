@@ -19,7 +19,8 @@ from tracker.database import transaction
 from tracker.errors import DatabaseError, PublishingError, first_line
 from tracker.integrity.verification import snapshot
 from tracker.name_lists import join_names
-from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
+from tracker.recording.checks.content_checks import MAX_NAMES, Check, check_contents
+from tracker.recording.checks.parallel_checks import check_in_parallel
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.schema.search_index import find_search_faults
@@ -72,7 +73,8 @@ def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
         except UNREADABLE as error:
             sentences = [f"the store cannot be read: {first_line(error)}"]
         yield from (StoreFault(about="search", sentence=sentence) for sentence in sentences)
-        yield from find_store_faults(connection)
+        with check_in_parallel(engine) as parallel:
+            yield from find_store_faults(connection, parallel)
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:

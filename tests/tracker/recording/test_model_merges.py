@@ -19,7 +19,7 @@ from tracker.queries.catalogue.listing import list_models
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
-from tracker.recording.content_checks import Check, check_contents
+from tracker.recording.checks.content_checks import Check, check_contents
 from tracker.recording.mlflow.model_run_spec import run_versions
 from tracker.recording.model_merges import merge_models, unmerge_models
 from tracker.recording.pipeline import run_analysis

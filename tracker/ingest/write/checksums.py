@@ -24,12 +24,35 @@ def compute_checksum(columns: Sequence[ScoreColumn]) -> str:
     high, low = (
         sum(int(hashes[:, place].sum(dtype=np.uint64)) for hashes in map(hash_scores, columns)) for place in (0, 1)
     )
-    return f"{high % WORD:016x}{low % WORD:016x}"
+    return format_checksum(high % WORD, low % WORD)
+
+
+def format_checksum(high: int, low: int) -> str:
+    """Return the 32 hexadecimal digits of the two words of a checksum."""
+    return f"{high:016x}{low:016x}"
 
 
 def hash_scores(column: ScoreColumn) -> NDArray[np.uint64]:
     """Return the ``(n, 2)`` hashes of scores, whose sum is their checksum."""
-    return np.stack([_hashes(column, seed) for seed in SEEDS], axis=1)
+    return hash_score_rows(np.uint64(column.metric_id % WORD), column.keys, column.values)
+
+
+def hash_score_rows(
+    metrics: NDArray[np.uint64] | np.uint64, keys: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.uint64]:
+    """Return the ``(n, 2)`` hashes of scores.
+
+    Args:
+        metrics: ``(n,)`` keys of the metrics, or one for all scores.
+        keys: ``(n,)`` prompt and trial, packed.
+        values: ``(n,)`` the scores.
+    """
+    hashes = np.empty((2, len(keys)), dtype=np.uint64)
+    for place, seed in enumerate(map(np.uint64, SEEDS)):
+        with np.errstate(over="ignore"):
+            mixed = mix_bits(keys.astype(np.uint64) ^ (metrics * seed))
+        hashes[place] = mix_bits(mixed + values.view(np.uint64) + seed)
+    return hashes.T
 
 
 def combine_checksums(first: str, second: str, sign: int = 1) -> str:
@@ -54,8 +77,3 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
         if sum(map(len, columns)) != n_scores or compute_checksum(columns) != expected:
             wrong.append(run_id)
     return wrong
-
-
-def _hashes(column: ScoreColumn, seed: int) -> NDArray[np.uint64]:
-    keys = mix_bits(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % WORD))
-    return mix_bits(keys + column.values.view(np.uint64) + np.uint64(seed))

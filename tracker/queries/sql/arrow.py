@@ -92,14 +92,16 @@ class Reading:
             _stream(statement).read_all()
 
     @contextmanager
-    def reader(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatchReader]:
-        """Return the rows of a query as batches; see `arrow_reader`."""
+    def reader(
+        self, sql: str, parameters: Sequence[Any] = (), *, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatchReader]:
+        """Return the rows of a query as batches; see `arrow_reader`. ``batch_rows`` is for SQLite only."""
         import adbc_driver_manager as adbc
         import pyarrow as pa
 
         with adbc.AdbcStatement(self.connection) as statement:
             if self.is_sqlite:
-                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
             if parameters:
                 row = pa.RecordBatch.from_pydict({str(i): [value] for i, value in enumerate(parameters)})
                 statement.set_sql_query(sql if self.is_sqlite else _numbered(sql))

@@ -1,0 +1,1 @@
+"""Checks of `suffrage doctor` and `suffrage db check`."""

@@ -1,0 +1,196 @@
+"""Check the large tables of a SQLite file in threads, on connections for reading that return Arrow batches.
+
+SQLite and NumPy run in parallel, since both release Python's lock. Each check compares what one transaction of its
+connection sees. Whatever is unexpected, such as a value of a wrong type or a damaged page, is left to the checks of
+`tracker.copying.store_faults`, which read row by row and name the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.copying.store_faults import SCORES, ParallelResults
+from tracker.copying.store_files import UNREADABLE
+from tracker.database import find_damage
+from tracker.errors import DatabaseError
+from tracker.ingest.write.checksums import format_checksum, hash_score_rows
+from tracker.ingest.write.score_columns import TRIAL_BITS
+from tracker.integrity.arrow_hashes import UnexpectedTypeError, columns_query, hash_batch, read_keys, read_numbers
+from tracker.integrity.row_hashes import ROWS_PER_BATCH, concatenate
+from tracker.integrity.scopes import covered_tables
+from tracker.integrity.stored_checksums import as_sums
+from tracker.integrity.verification import ContentFault, compare_checksums, snapshot
+from tracker.schema import metadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracker.queries.sql.arrow import Reading
+
+N_THREADS = 3
+LARGE = ROWS_PER_BATCH
+"""Rows of which a large table has more."""
+MAX_PARENT_KEY = 100_000_000
+_SCORE = metadata.tables[SCORES]
+_SCORES_QUERY = f"SELECT run_id, metric_id, prompt_id * {1 << TRIAL_BITS} + trial, value FROM score"
+
+Parents = Mapping[str, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeTableResult:
+    """The result of the check of a large table.
+
+    Attributes:
+        content: content that differs from its checksum.
+        scores: runs whose scores differ from their checksums.
+        refers: whether every row refers to existing rows.
+    """
+
+    content: list[ContentFault]
+    scores: list[int]
+    refers: bool
+
+
+@contextmanager
+def check_in_parallel(engine: sa.Engine) -> Iterator[ParallelResults | None]:
+    """Start the checks of a SQLite file; None on PostgreSQL, and for files without large tables."""
+    names = _large_tables(engine)
+    if not names:
+        yield None
+        return
+    with ThreadPoolExecutor(N_THREADS) as threads:
+        damage = threads.submit(_find_damage, engine)
+        results = {name: threads.submit(_check_table, engine, metadata.tables[name]) for name in names}
+        yield ParallelResults(
+            damage=damage.result,
+            referring=lambda: {
+                name for name, future in results.items() if (result := future.result()) and result.refers
+            },
+            content={name: partial(_content_of, future) for name, future in results.items() if name != SCORES},
+            scores=partial(_scores_of, results.get(SCORES)),
+        )
+
+
+def _content_of(future: Future[LargeTableResult | None]) -> list[ContentFault] | None:
+    result = future.result()
+    return result.content if result else None
+
+
+def _scores_of(future: Future[LargeTableResult | None] | None) -> list[int] | None:
+    result = future.result() if future else None
+    return result.scores if result else None
+
+
+def _large_tables(engine: sa.Engine) -> list[str]:
+    """Return the tables with more rows than a batch, without columns of bytes; the slowest first."""
+    if engine.dialect.name != "sqlite":
+        return []
+    names = [_SCORE.name, *(table.name for table in covered_tables() if columns_query(table))]
+    try:
+        with snapshot(engine) as connection:
+            return [
+                name
+                for name in sorted(names, key=lambda name: name not in ("answer", SCORES))
+                if connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1 OFFSET {LARGE}')).first()
+            ]
+    except UNREADABLE:
+        return []
+
+
+def _find_damage(engine: sa.Engine) -> list[str]:
+    with snapshot(engine) as connection, Session(bind=connection) as session:
+        return find_damage(session)
+
+
+def _check_table(engine: sa.Engine, table: sa.Table) -> LargeTableResult | None:
+    """Return the result for a table; None if it holds something unexpected."""
+    import pyarrow as pa
+
+    from tracker.queries.sql import arrow
+
+    try:
+        with arrow.snapshot(engine) as reading:
+            return (_check_scores if table is _SCORE else _check_content)(reading, table)
+    except (DatabaseError, pa.ArrowException, OSError, *UNREADABLE):
+        return None
+
+
+def _check_content(reading: Reading, table: sa.Table) -> LargeTableResult:
+    parents, refers, sums = _read_parents(reading, table), True, []
+    for batch in _read_batches(reading, str(columns_query(table))):
+        sums.append(concatenate([hash_batch(table, batch)]))
+        refers = refers and _all_refer(read_keys(table, batch), parents)
+        if len(sums) > 100:
+            sums = [concatenate(sums)]
+    stored = _read_integers(reading, "SELECT key, high, low FROM checksum WHERE table_name = ?", [table.name])
+    faults = compare_checksums(table.name, as_sums(np.stack(stored, axis=1)), concatenate(sums))
+    return LargeTableResult(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
+
+
+def _check_scores(reading: Reading, table: sa.Table) -> LargeTableResult:
+    parents, refers, sums = _read_parents(reading, table), True, []
+    for batch in _read_batches(reading, _SCORES_QUERY):
+        run_ids, metrics, keys = (read_numbers(column, np.int64) for column in batch.columns[:3])
+        words = hash_score_rows(metrics.view(np.uint64), keys, read_numbers(batch.column(3), np.float64))
+        sums.append(concatenate([(run_ids, np.column_stack([words, np.ones(len(keys), dtype=np.uint64)]))]))
+        columns = {"run_id": run_ids, "metric_id": metrics, "prompt_id": keys >> TRIAL_BITS}
+        refers = refers and _all_refer(columns, parents)
+    present = dict(zip(*(part.tolist() for part in concatenate(sums)), strict=True))
+    runs = reading.table("SELECT id, n_scores, checksum FROM run ORDER BY id").to_pylist()
+    wrong = [
+        run["id"]
+        for run in runs
+        if (words := present.get(run["id"], [0, 0, 0]))[2] != run["n_scores"]
+        or format_checksum(words[0], words[1]) != run["checksum"]
+    ]
+    return LargeTableResult(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
+
+
+def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:
+    with reading.reader(query, batch_rows=ROWS_PER_BATCH) as reader:
+        yield from filter(len, reader)
+
+
+def _read_integers(reading: Reading, query: str, parameters: Sequence[Any] = ()) -> list[NDArray[np.int64]]:
+    from tracker.queries.sql.arrow import number_columns
+
+    columns = number_columns(reading.table(query, parameters))
+    if any(column.dtype != np.int64 for column in columns):
+        raise UnexpectedTypeError(query)
+    return columns
+
+
+def _references(table: sa.Table) -> set[str]:
+    return {key.parent.name for key in table.foreign_keys}
+
+
+def _read_parents(reading: Reading, table: sa.Table) -> Parents:
+    """Return whether there is a row with each key, by referring column, as far as that column is never NULL."""
+    parents = {}
+    for key in table.foreign_keys:
+        if key.parent.nullable or key.column.name != "id":
+            continue
+        (ids,) = _read_integers(reading, f'SELECT id FROM "{key.column.table.name}"')
+        if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < MAX_PARENT_KEY):
+            exists = np.zeros(int(ids.max(initial=0)) + 1, dtype=bool)
+            exists[ids] = True
+            parents[key.parent.name] = exists
+    return parents
+
+
+def _all_refer(columns: Mapping[str, NDArray[np.int64]], parents: Parents) -> bool:
+    return all(
+        int(columns[name].min()) >= 0 and int(columns[name].max()) < len(exists) and bool(exists[columns[name]].all())
+        for name, exists in parents.items()
+    )
