@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -93,3 +94,13 @@ def split_paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a docstring, each on one line, without the marks around code."""
     parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
     return [re.sub(r"`+([^`]*)`+", r"\1", part) for part in parts if part]
+
+
+def format_code(text: str) -> str:
+    """Return a text as HTML: escaped, with the parts between backquotes as code.
+
+    Examples:
+        >>> format_code("Run `a < b`")
+        'Run <code>a &lt; b</code>'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))

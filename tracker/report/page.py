@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from importlib.resources import files
 from typing import Any
 
@@ -19,7 +17,7 @@ from tracker.report.leaderboard_rows import (
     list_limits,
 )
 from tracker.report.metric_tables import NumberTable
-from tracker.report.number_format import format_count, format_day, format_minute, format_score, shorten
+from tracker.report.number_format import format_code, format_count, format_day, format_minute, format_score, shorten
 from tracker.report.plotly_library import fingerprint, load_plotly
 from tracker.report.prompt_examples import Example
 from tracker.version import __version__
@@ -64,11 +62,6 @@ def _rendered(
     environment.filters["code"] = format_code
     page = environment.get_template("page.html").render(_template_values(contents, drawn, pictures, n_omitted))
     return page.encode()
-
-
-def format_code(text: str) -> str:
-    """Return a text as HTML: escaped, with the parts between backquotes as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _template_values(

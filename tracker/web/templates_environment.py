@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from tracker.report.number_format import format_count, format_number, format_score, format_share, shorten
+from tracker.report.number_format import format_code, format_count, format_number, format_score, format_share, shorten
 from tracker.version import __version__
 from tracker.web.access import STATIC_POLICY
 
@@ -63,6 +63,7 @@ def _environment() -> Environment:
         "share": format_share,
         "shorten": lambda text, length: shorten(text or "", length),
         "counted": format_count,
+        "code": lambda text: format_code(str(make_visible(text))),
         "pretty": lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode(),
     }
     environment.globals |= {
