@@ -36,30 +36,28 @@ class StoreFault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelResults:
-    """Functions that wait for the results of checks on further connections; see `find_store_faults`.
+class LargeTableResults:
+    """The results of checks of large tables; see `find_store_faults`.
 
     Attributes:
-        damage: returns the damage of the file.
-        referring: returns the tables whose rows refer to existing rows.
-        content: by table, returns its content that differs from its checksum; None if it has to be read again.
-        scores: returns the runs whose scores differ from their checksums; None if they have to be read again.
+        referring: the tables whose rows refer to existing rows.
+        content: by table, the content that differs from its checksum; other tables have to be read.
+        scores: the runs whose scores differ from their checksums; None if they have to be read.
     """
 
-    damage: Callable[[], list[str]]
-    referring: Callable[[], Collection[str]]
-    content: Mapping[str, Callable[[], list[ContentFault] | None]]
-    scores: Callable[[], list[int] | None]
+    referring: Collection[str]
+    content: Mapping[str, list[ContentFault]]
+    scores: list[int] | None
 
 
-def find_store_faults(connection: sa.Connection, parallel: ParallelResults | None = None) -> Iterator[StoreFault]:
+def find_store_faults(connection: sa.Connection, large: LargeTableResults | None = None) -> Iterator[StoreFault]:
     """Yield what is wrong with the rows of a store of this version; nothing if it is sound.
 
     Args:
         connection: a transaction that sees one state of the store.
-        parallel: checks that need not be done here.
+        large: checks of large tables that are done already.
     """
-    checks: tuple[tuple[str, Callable[[sa.Connection, ParallelResults | None], Iterable[StoreFault]]], ...] = (
+    checks: tuple[tuple[str, Callable[[sa.Connection, LargeTableResults | None], Iterable[StoreFault]]], ...] = (
         ("references", _find_stray_rows),
         ("content", _find_changed_content),
         ("scores", _find_changed_scores),
@@ -67,28 +65,26 @@ def find_store_faults(connection: sa.Connection, parallel: ParallelResults | Non
     for about, find in checks:
         try:
             with connection.begin_nested():  # PostgreSQL reads no further after an error
-                faults = list(find(connection, parallel))
+                faults = list(find(connection, large))
         except UNREADABLE as error:
             faults = [StoreFault(about=about, sentence=f"the store cannot be read: {first_line(error)}")]
         yield from faults
 
 
-def _find_stray_rows(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
+def _find_stray_rows(connection: sa.Connection, large: LargeTableResults | None) -> Iterator[StoreFault]:
     with _open_session(connection) as session:
-        sentences = [*find_damage(session), *find_stray_rows(session)] if parallel is None else parallel.damage()
-        if parallel is not None:
-            sentences += find_stray_rows(session, parallel.referring())
+        sentences = [*find_damage(session), *find_stray_rows(session, large.referring if large else ())]
     for sentence in sentences:
         yield StoreFault(about="references", sentence=sentence)
 
 
-def _find_changed_content(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
-    for fault in find_content_faults(connection, parallel.content if parallel else None):
+def _find_changed_content(connection: sa.Connection, large: LargeTableResults | None) -> Iterator[StoreFault]:
+    for fault in find_content_faults(connection, large.content if large else {}):
         yield StoreFault(about="content", sentence=str(fault), content=fault)
 
 
-def _find_changed_scores(connection: sa.Connection, parallel: ParallelResults | None) -> Iterator[StoreFault]:
-    runs = parallel.scores() if parallel else None
+def _find_changed_scores(connection: sa.Connection, large: LargeTableResults | None) -> Iterator[StoreFault]:
+    runs = large.scores if large else None
     if runs is None:
         with _open_session(connection) as session:
             runs = verify_checksums(session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -65,7 +65,7 @@ def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def find_content_faults(
-    connection: sa.Connection, compared: Mapping[str, Callable[[], list[ContentFault] | None]] | None = None
+    connection: sa.Connection, compared: Mapping[str, list[ContentFault]] | None = None
 ) -> Iterator[ContentFault]:
     """Yield what differs from its checksum, table by table; nothing if the store is sound.
 
@@ -73,12 +73,11 @@ def find_content_faults(
 
     Args:
         connection: a transaction that sees one state of the store.
-        compared: functions that return the faults of tables that were compared elsewhere, by table; None if that
-            failed, and the table is to be compared here.
+        compared: the faults of tables that are compared already, by table.
     """
     for table in covered_tables():
-        if compared and table.name in compared and (faults := compared[table.name]()) is not None:
-            yield from faults
+        if compared and table.name in compared:
+            yield from compared[table.name]
             continue
         try:
             stored, present = read_checksums(connection, table.name), compute_checksums(connection, table)

@@ -20,7 +20,7 @@ from tracker.errors import DatabaseError, PublishingError, first_line
 from tracker.integrity.verification import snapshot
 from tracker.name_lists import join_names
 from tracker.recording.checks.content_checks import MAX_NAMES, Check, check_contents
-from tracker.recording.checks.parallel_checks import check_in_parallel
+from tracker.recording.checks.large_tables import check_large_tables
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.schema.search_index import find_search_faults
@@ -66,6 +66,7 @@ def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
     except UNREADABLE as error:
         yield StoreFault(about="schema", sentence=f"the tables cannot be read: {first_line(error)}")
         return
+    large = check_large_tables(engine)
     with snapshot(engine) as connection:
         try:
             with connection.begin_nested():
@@ -73,8 +74,7 @@ def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
         except UNREADABLE as error:
             sentences = [f"the store cannot be read: {first_line(error)}"]
         yield from (StoreFault(about="search", sentence=sentence) for sentence in sentences)
-        with check_in_parallel(engine) as parallel:
-            yield from find_store_faults(connection, parallel)
+        yield from find_store_faults(connection, large)
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:

@@ -1,27 +1,22 @@
-"""Check the large tables of a SQLite file in threads, on connections for reading that return Arrow batches.
+"""Check the large tables of a SQLite file by columns, from Arrow batches.
 
-SQLite and NumPy run in parallel, since both release Python's lock. Each check compares what one transaction of its
-connection sees. Whatever is unexpected, such as a value of a wrong type or a damaged page, is left to the checks of
-`tracker.copying.store_faults`, which read row by row and name the fault.
+Each check compares what one transaction sees. Whatever is unexpected, such as a value of a wrong type or a damaged
+page, is left to the checks of `tracker.copying.store_faults`, which read row by row and name the fault. SQLite's own
+check of the file does not run beside them: ADBC has a second copy of SQLite, and the two may not open a file at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.orm import Session
 
-from tracker.copying.store_faults import SCORES, ParallelResults
+from tracker.copying.store_faults import SCORES, LargeTableResults
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import find_damage
 from tracker.errors import DatabaseError
 from tracker.ingest.write.checksums import format_checksum, hash_score_rows
 from tracker.ingest.write.score_columns import TRIAL_BITS
@@ -37,7 +32,6 @@ if TYPE_CHECKING:
 
     from tracker.queries.sql.arrow import Reading
 
-N_THREADS = 3
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
 MAX_PARENT_KEY = 100_000_000
@@ -48,7 +42,7 @@ Parents = Mapping[str, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LargeTableResult:
+class TableResult:
     """The result of the check of a large table.
 
     Attributes:
@@ -62,38 +56,24 @@ class LargeTableResult:
     refers: bool
 
 
-@contextmanager
-def check_in_parallel(engine: sa.Engine) -> Iterator[ParallelResults | None]:
-    """Start the checks of a SQLite file; None on PostgreSQL, and for files without large tables."""
+def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
+    """Check the large tables of a SQLite file; None on PostgreSQL, and for files without large tables.
+
+    No transaction of this process may be open on the file: two libraries would change the index of its log.
+    """
     names = _large_tables(engine)
     if not names:
-        yield None
-        return
-    with ThreadPoolExecutor(N_THREADS) as threads:
-        damage = threads.submit(_find_damage, engine)
-        results = {name: threads.submit(_check_table, engine, metadata.tables[name]) for name in names}
-        yield ParallelResults(
-            damage=damage.result,
-            referring=lambda: {
-                name for name, future in results.items() if (result := future.result()) and result.refers
-            },
-            content={name: partial(_content_of, future) for name, future in results.items() if name != SCORES},
-            scores=partial(_scores_of, results.get(SCORES)),
-        )
-
-
-def _content_of(future: Future[LargeTableResult | None]) -> list[ContentFault] | None:
-    result = future.result()
-    return result.content if result else None
-
-
-def _scores_of(future: Future[LargeTableResult | None] | None) -> list[int] | None:
-    result = future.result() if future else None
-    return result.scores if result else None
+        return None
+    results = {name: _check_table(engine, metadata.tables[name]) for name in names}
+    return LargeTableResults(
+        referring=frozenset(name for name, result in results.items() if result and result.refers),
+        content={name: result.content for name, result in results.items() if result and name != SCORES},
+        scores=result.scores if (result := results.get(SCORES)) else None,
+    )
 
 
 def _large_tables(engine: sa.Engine) -> list[str]:
-    """Return the tables with more rows than a batch, without columns of bytes; the slowest first."""
+    """Return the tables with more rows than a batch, without columns of bytes."""
     if engine.dialect.name != "sqlite":
         return []
     names = [_SCORE.name, *(table.name for table in covered_tables() if columns_query(table))]
@@ -101,19 +81,14 @@ def _large_tables(engine: sa.Engine) -> list[str]:
         with snapshot(engine) as connection:
             return [
                 name
-                for name in sorted(names, key=lambda name: name not in ("answer", SCORES))
+                for name in names
                 if connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1 OFFSET {LARGE}')).first()
             ]
     except UNREADABLE:
         return []
 
 
-def _find_damage(engine: sa.Engine) -> list[str]:
-    with snapshot(engine) as connection, Session(bind=connection) as session:
-        return find_damage(session)
-
-
-def _check_table(engine: sa.Engine, table: sa.Table) -> LargeTableResult | None:
+def _check_table(engine: sa.Engine, table: sa.Table) -> TableResult | None:
     """Return the result for a table; None if it holds something unexpected."""
     import pyarrow as pa
 
@@ -126,7 +101,7 @@ def _check_table(engine: sa.Engine, table: sa.Table) -> LargeTableResult | None:
         return None
 
 
-def _check_content(reading: Reading, table: sa.Table) -> LargeTableResult:
+def _check_content(reading: Reading, table: sa.Table) -> TableResult:
     parents, refers, sums = _read_parents(reading, table), True, []
     for batch in _read_batches(reading, str(columns_query(table))):
         sums.append(concatenate([hash_batch(table, batch)]))
@@ -135,10 +110,10 @@ def _check_content(reading: Reading, table: sa.Table) -> LargeTableResult:
             sums = [concatenate(sums)]
     stored = _read_integers(reading, "SELECT key, high, low FROM checksum WHERE table_name = ?", [table.name])
     faults = compare_checksums(table.name, as_sums(np.stack(stored, axis=1)), concatenate(sums))
-    return LargeTableResult(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
+    return TableResult(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
 
 
-def _check_scores(reading: Reading, table: sa.Table) -> LargeTableResult:
+def _check_scores(reading: Reading, table: sa.Table) -> TableResult:
     parents, refers, sums = _read_parents(reading, table), True, []
     for batch in _read_batches(reading, _SCORES_QUERY):
         run_ids, metrics, keys = (read_numbers(column, np.int64) for column in batch.columns[:3])
@@ -154,7 +129,7 @@ def _check_scores(reading: Reading, table: sa.Table) -> LargeTableResult:
         if (words := present.get(run["id"], [0, 0, 0]))[2] != run["n_scores"]
         or format_checksum(words[0], words[1]) != run["checksum"]
     ]
-    return LargeTableResult(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
+    return TableResult(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
 
 
 def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The checks of large tables in threads find exactly what the checks of single rows find."""
+"""The checks of large tables by columns find exactly what the checks of single rows find."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from test_damage import content_columns, flip_bit, try_edit
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine
 from tracker.integrity.verification import snapshot
-from tracker.recording.checks import parallel_checks
+from tracker.recording.checks import large_tables
 
 pytestmark = pytest.mark.tampers
 
@@ -31,17 +31,17 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _every_table_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_checks, "LARGE", 0)
+    monkeypatch.setattr(large_tables, "LARGE", 0)
 
 
 def list_both(path: Path) -> tuple[list[str], list[str]]:
-    """The faults by the checks of single rows, and by those in threads."""
+    """The faults by the checks of single rows, and by those of columns."""
     engine = create_unchecked_engine(f"sqlite:///{path}")
     try:
+        large = large_tables.check_large_tables(engine)
         with snapshot(engine) as connection:
-            serial = [str(fault) for fault in find_store_faults(connection)]
-            with parallel_checks.check_in_parallel(engine) as parallel:
-                return serial, [str(fault) for fault in find_store_faults(connection, parallel)]
+            by_rows = [str(fault) for fault in find_store_faults(connection)]
+            return by_rows, [str(fault) for fault in find_store_faults(connection, large)]
     except sa.exc.DBAPIError as error:
         return [str(error)], [str(error)]
     finally:
@@ -50,13 +50,12 @@ def list_both(path: Path) -> tuple[list[str], list[str]]:
 
 def test_the_tables_of_a_sound_store_are_checked(full: Path) -> None:
     engine = create_unchecked_engine(f"sqlite:///{full}")
-    with parallel_checks.check_in_parallel(engine) as parallel:
-        assert parallel is not None
-        assert {*parallel.content, "score"} >= CHECKED
-        assert {name: faults() for name, faults in parallel.content.items()} == {name: [] for name in parallel.content}
-        assert parallel.scores() == []
-        assert {"score", "answer", "prompt_value"} <= set(parallel.referring())
-        assert parallel.damage() == []
+    large = large_tables.check_large_tables(engine)
+    assert large is not None
+    assert {*large.content, "score"} >= CHECKED
+    assert large.content == {name: [] for name in large.content}
+    assert large.scores == []
+    assert {"score", "answer", "prompt_value"} <= set(large.referring)
     engine.dispose()
 
 
@@ -67,9 +66,9 @@ def test_edits_have_the_same_faults(full: Path, tmp_path: Path) -> None:
     for table, column in draw.sample(columns, 14):
         shutil.copy(full, path)
         if try_edit(f"sqlite:///{path}", table, column, draw):
-            serial, parallel = list_both(path)
-            assert parallel == serial, f"{table.name}.{column.name}"
-            assert serial, f"{table.name}.{column.name}"
+            by_rows, by_columns = list_both(path)
+            assert by_columns == by_rows, f"{table.name}.{column.name}"
+            assert by_rows, f"{table.name}.{column.name}"
             n_edits += 1
     assert n_edits > 7
 
@@ -79,8 +78,8 @@ def test_flips_have_the_same_faults(full: Path, tmp_path: Path) -> None:
     for seed in range(8):
         shutil.copy(full, path)
         flip_bit(path, random.Random(seed))
-        serial, parallel = list_both(path)
-        assert parallel == serial, seed
+        by_rows, by_columns = list_both(path)
+        assert by_columns == by_rows, seed
 
 
 @pytest.mark.parametrize(
@@ -109,6 +108,6 @@ def test_values_of_any_type_have_the_same_faults(full: Path, tmp_path: Path, sta
     raw.execute(statement)
     raw.commit()
     raw.close()
-    serial, parallel = list_both(path)
-    assert parallel == serial
-    assert serial
+    by_rows, by_columns = list_both(path)
+    assert by_columns == by_rows
+    assert by_rows
