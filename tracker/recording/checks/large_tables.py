@@ -42,7 +42,7 @@ Parents = Mapping[str, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableResult:
+class ComparedTable:
     """The result of the check of a large table.
 
     Attributes:
@@ -88,7 +88,7 @@ def _large_tables(engine: sa.Engine) -> list[str]:
         return []
 
 
-def _check_table(engine: sa.Engine, table: sa.Table) -> TableResult | None:
+def _check_table(engine: sa.Engine, table: sa.Table) -> ComparedTable | None:
     """Return the result for a table; None if it holds something unexpected."""
     import pyarrow as pa
 
@@ -101,7 +101,7 @@ def _check_table(engine: sa.Engine, table: sa.Table) -> TableResult | None:
         return None
 
 
-def _check_content(reading: Reading, table: sa.Table) -> TableResult:
+def _check_content(reading: Reading, table: sa.Table) -> ComparedTable:
     parents, refers, sums = _read_parents(reading, table), True, []
     for batch in _read_batches(reading, str(columns_query(table))):
         sums.append(concatenate([hash_batch(table, batch)]))
@@ -110,10 +110,10 @@ def _check_content(reading: Reading, table: sa.Table) -> TableResult:
             sums = [concatenate(sums)]
     stored = _read_integers(reading, "SELECT key, high, low FROM checksum WHERE table_name = ?", [table.name])
     faults = compare_checksums(table.name, as_sums(np.stack(stored, axis=1)), concatenate(sums))
-    return TableResult(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
+    return ComparedTable(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
 
 
-def _check_scores(reading: Reading, table: sa.Table) -> TableResult:
+def _check_scores(reading: Reading, table: sa.Table) -> ComparedTable:
     parents, refers, sums = _read_parents(reading, table), True, []
     for batch in _read_batches(reading, _SCORES_QUERY):
         run_ids, metrics, keys = (read_numbers(column, np.int64) for column in batch.columns[:3])
@@ -129,7 +129,7 @@ def _check_scores(reading: Reading, table: sa.Table) -> TableResult:
         if (words := present.get(run["id"], [0, 0, 0]))[2] != run["n_scores"]
         or format_checksum(words[0], words[1]) != run["checksum"]
     ]
-    return TableResult(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
+    return ComparedTable(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
 
 
 def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:
