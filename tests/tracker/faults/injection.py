@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 import psycopg
 from psycopg import errors
 
-from tracker import sqlite_connections
+from tracker.connections import sqlite_connections
 
 Kind = Literal["io", "full", "lost", "answer_lost", "memory", "clock"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -232,7 +232,7 @@ def _fail_in_files(faults: Faults) -> None:
 
 def _fail_in_functions(faults: Faults) -> None:
     """Let the n-th call of a function of the product fail for want of memory."""
-    product = str(Path(sqlite_connections.__file__).parents[1])
+    product = str(Path(sqlite_connections.__file__).parents[2])
     folders = tuple(os.path.join(product, name) + os.sep for name in ("tracker", "analyses"))
 
     def watch(frame: Any, event: str, _: Any) -> None:
