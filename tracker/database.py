@@ -218,7 +218,7 @@ def _explain_no_store(engine: sa.Engine) -> str:
     return " ".join(filter(None, (f"No store at {path}.", guess, advice)))
 
 
-def find_damage(session: Session) -> list[str]:
+def find_file_damage(session: Session) -> list[str]:
     """Return the damage of a SQLite file, but not rows that break a CHECK, which their checksums show."""
     if session.get_bind().dialect.name != "sqlite":
         return []

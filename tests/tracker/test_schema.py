@@ -12,7 +12,14 @@ from sqlalchemy import exc
 
 from tracker import schema
 from tracker.connections.schema_versions import current_version, downgrade, known_versions, schema_differences, upgrade
-from tracker.database import connect, create_unchecked_engine, ensure_current, find_stray_rows, transaction
+from tracker.database import (
+    connect,
+    create_unchecked_engine,
+    ensure_current,
+    find_file_damage,
+    find_stray_rows,
+    transaction,
+)
 from tracker.errors import DatabaseError
 from tracker.integrity.verification import find_content_faults
 from tracker.schema.search_index import find_search_faults
@@ -331,7 +338,7 @@ class TestSoundness:
     def test_a_score_without_prompt_is_noticed(self, store: sa.Engine) -> None:
         keys = fill(store)
         with transaction(store, write=False) as session:
-            assert find_stray_rows(session) == []
+            assert [*find_file_damage(session), *find_stray_rows(session)] == []
         with store.connect() as connection:
             raw = connection.connection.dbapi_connection
             if store.dialect.name == "sqlite":

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import find_damage, find_stray_rows
+from tracker.database import find_file_damage, find_stray_rows
 from tracker.errors import first_line
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.integrity.verification import ContentFault, find_content_faults
@@ -73,7 +73,7 @@ def find_store_faults(connection: sa.Connection, large: LargeTableResults | None
 
 def _find_stray_rows(connection: sa.Connection, large: LargeTableResults | None) -> Iterator[StoreFault]:
     with _open_session(connection) as session:
-        sentences = [*find_damage(session), *find_stray_rows(session, large.referring if large else ())]
+        sentences = [*find_file_damage(session), *find_stray_rows(session, large.referring if large else ())]
     for sentence in sentences:
         yield StoreFault(about="references", sentence=sentence)
 

@@ -22,7 +22,7 @@ from tracker.connections.schema_versions import schema_differences, upgrade
 from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import copy_store
 from tracker.copying.values import RowsChecksum
-from tracker.database import connect, create_unchecked_engine, find_stray_rows, transaction
+from tracker.database import connect, create_unchecked_engine, find_file_damage, find_stray_rows, transaction
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES
 from tracker.schema import metadata
@@ -106,7 +106,7 @@ class TestAgainstReference:
         copy_store(everything, empty)
         assert schema_differences(empty) == []
         with transaction(empty) as session:
-            assert find_stray_rows(session) == []
+            assert [*find_file_damage(session), *find_stray_rows(session)] == []
             assert find_search_faults(session.connection()) == []
             run = schema.Run(benchmark_id=1, model_id=1, label="new")
             task = schema.Task(benchmark_id=1, name="new")

@@ -28,7 +28,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).parent))
 from mutations import mutated, with_other_bytes
 
-from tracker.database import connect, find_stray_rows, transaction
+from tracker.database import connect, find_file_damage, find_stray_rows, transaction
 from tracker.errors import SuffrageError
 from tracker.evaluating.judge import load_rubric
 from tracker.evaluating.prompt_templates.template import load_template
@@ -210,7 +210,7 @@ def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
 
 def _find_unsound(engine: Any) -> str:
     with transaction(engine, write=False) as session:
-        return " ".join(map(str, [*verify_checksums(session), *find_stray_rows(session)]))
+        return " ".join(map(str, [*verify_checksums(session), *find_file_damage(session), *find_stray_rows(session)]))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutations import mutated
 
-from tracker.database import connect, find_stray_rows, transaction
+from tracker.database import connect, find_file_damage, find_stray_rows, transaction
 from tracker.errors import BadInputError, SuffrageError
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
@@ -128,7 +128,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
             else:
                 with transaction(engine, write=False) as session:
                     assert verify_checksums(session) == []
-                    assert find_stray_rows(session) == []
+                    assert [*find_file_damage(session), *find_stray_rows(session)] == []
                     assert find_search_faults(session.connection()) == []
                     statuses = {row for (row,) in session.execute(sa.text("SELECT DISTINCT status FROM run"))}
                     assert statuses <= {"complete", "partial"}
