@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from tracker.database import create_reading_engine, ensure_current, transaction
 from tracker.errors import DatabaseError
 from tracker.queries.sql.kept_reads import keep_reads
 from tracker.web.memory import measure_size
+from tracker.web.store_version import VersionReader
 
 T = TypeVar("T")
 
@@ -29,11 +29,6 @@ MAX_SNAPSHOTS = 12
 """Maximum number of snapshots at once, each with a connection to the store; the rest wait."""
 MAX_ATTEMPTS = 20
 """How often a snapshot is opened anew because the store changed at that moment."""
-VERSION_QUERIES = {
-    "sqlite": "PRAGMA data_version",
-    "postgresql": "SELECT pg_current_snapshot()::text",  # its end alone ignores that an older transaction ended
-}
-"""A value that changes with every change of the store. PostgreSQL's also changes with other databases of its server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +60,7 @@ class StoreCache:
         self.engine = create_reading_engine(engine)
         self._lock = threading.Lock()
         self._snapshots = threading.Semaphore(MAX_SNAPSHOTS)
-        self._connection: sa.Connection | None = None
-        self._file: tuple[int, int] | None = None
-        self._n_connections = 0
+        self._reader = VersionReader(self.engine)
         self._version: Any = None
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}
@@ -128,11 +121,7 @@ class StoreCache:
             DatabaseError: the store was removed, cannot be reached, or has another version than this program.
         """
         with self._lock:
-            try:
-                version = self._read_version()
-            except exc.DBAPIError:  # the server was restarted, say
-                self._disconnect()
-                version = self._read_version_again()
+            version = self._read_version()
             if version != self._version:
                 self._values.clear()
                 self._sizes.clear()
@@ -143,43 +132,19 @@ class StoreCache:
             return version
 
     def _read_version(self) -> Any:
-        """Return what changes with the store: the file that it is, the connection, and its count of changes."""
-        if self.engine.dialect.name == "sqlite" and (file := self._find_file()) != self._file:
-            self._disconnect()
-            self._file = file
-        if self._connection is None:
-            self._connection = self.engine.connect()
-            self._n_connections += 1
-        version = self._connection.exec_driver_sql(VERSION_QUERIES[self.engine.dialect.name]).scalar_one()
-        self._connection.rollback()
-        return self._file, self._n_connections, version
-
-    def _read_version_again(self) -> Any:
         try:
-            return self._read_version()
-        except exc.DBAPIError as error:
-            self._disconnect()
-            raise DatabaseError(explain_driver_error(error, self.engine)) from error
-
-    def _find_file(self) -> tuple[int, int]:
-        """Return what identifies the file of a SQLite store."""
-        try:
-            file = Path(str(self.engine.url.database)).stat()
+            return self._reader.read()
+        except exc.DBAPIError:  # the server was restarted, say
+            self._reader.disconnect()
         except OSError:
-            self._disconnect()
+            self._reader.disconnect()
             self._version = None
-            ensure_current(self.engine, create=False)
-            raise
-        return file.st_dev, file.st_ino
-
-    def _disconnect(self) -> None:
-        """Close the connections, which may lead to a file that is no longer there."""
-        if self._connection is not None:
-            self._connection.invalidate()
-            self._connection.close()
-            self._connection = None
-        self._file = None
-        self.engine.dispose()
+            ensure_current(self.engine, create=False)  # explains why the file cannot be read
+        try:
+            return self._reader.read()
+        except exc.DBAPIError as error:
+            self._reader.disconnect()
+            raise DatabaseError(explain_driver_error(error, self.engine)) from error
 
     def at(self, version: Any) -> SnapshotCache:
         """Return the values of one state."""
@@ -194,10 +159,7 @@ class StoreCache:
     def close(self) -> None:
         """Close the connections."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-            self.engine.dispose()
+            self._reader.close()
 
 
 class SnapshotCache:

@@ -147,6 +147,9 @@ class TestRuns:
                 if not np.isnan(value)
             }
             assert scored == {key: pytest.approx(np.mean(each)) for key, each in values.items()}
+            prompt, task = tables.prompt.c, tables.task.c
+            names = dict(session.execute(sa.select(prompt.id, task.name).where(task.id == prompt.task_id)).all())
+            assert prompts.tasks.tolist() == [names[key] for key in prompts.prompt_ids.tolist()]
             texts = dict(
                 session.execute(
                     sa.select(answer.prompt_id, answer.text).where(

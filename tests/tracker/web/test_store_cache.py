@@ -46,9 +46,43 @@ def test_a_value_is_kept_until_another_connection_writes(cache: StoreCache, fill
     for name in ("first", "second", "third"):
         rename(filled, name)
         assert [cache.get("name", compute) for _ in range(2)] == [name, name]
-    assert computed[0] == "first"
-    if filled.dialect.name == "sqlite":  # PostgreSQL's version also changes with other databases of the server
-        assert computed == ["first", "second", "third"]
+    assert computed == ["first", "second", "third"]
+
+
+CHANGES = (
+    "UPDATE score SET value = value + 1 WHERE run_id = 1",
+    "DELETE FROM score WHERE run_id = 1 AND prompt_id = (SELECT max(prompt_id) FROM score WHERE run_id = 1)",
+    "INSERT INTO model (name) VALUES ('new')",
+    "UPDATE model SET name = 'newer' WHERE name = 'new'",
+    "UPDATE model SET name = 'newer' WHERE name = 'newer'",
+)
+
+
+def test_every_written_row_is_a_change(cache: StoreCache, filled: sa.Engine) -> None:
+    versions = [cache.refresh()]
+    for statement in CHANGES:
+        with filled.begin() as connection:
+            assert connection.exec_driver_sql(statement).rowcount > 0
+        versions.append(cache.refresh())
+        assert cache.refresh() == versions[-1]
+    with filled.begin() as connection:  # as many rows as before
+        for statement in ("DELETE FROM model WHERE name = 'newer'", CHANGES[2]):
+            assert connection.exec_driver_sql(statement).rowcount == 1
+    versions.append(cache.refresh())
+    assert len({*versions}) == len(versions)
+
+
+def test_statistics_and_transactions_of_another_database_are_no_change(filled: sa.Engine) -> None:
+    if filled.dialect.name == "sqlite":
+        pytest.skip("SQLite has one store in a file")
+    cache = StoreCache(filled)
+    before = cache.refresh()
+    with filled.begin() as connection:
+        connection.exec_driver_sql("ANALYZE")
+        connection.exec_driver_sql("CREATE TABLE experiments (id INTEGER)")
+        assert connection.exec_driver_sql("SELECT pg_current_xact_id()").scalar()
+    assert cache.refresh() == before
+    cache.close()
 
 
 def test_pages_cannot_write(cache: StoreCache) -> None:

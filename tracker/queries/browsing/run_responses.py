@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from tracker.database import split_keys
 from tracker.queries.browsing.prompt_list import describe_prompts
 from tracker.queries.sql import tables
+from tracker.queries.sql.kept_reads import read_once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,31 +42,48 @@ def load_run_prompts(session: Session, run_id: int, metric: str = "") -> RunProm
         run_id: its key.
         metric: name of a metric; '' for the first one by name.
     """
-    score, answer, prompt = tables.score.c, tables.answer.c, tables.prompt.c
+    score, answer = tables.score.c, tables.answer.c
     names = sa.select(tables.metric.c.name).join(tables.score, score.metric_id == tables.metric.c.id)
     known = sorted(session.scalars(names.where(score.run_id == run_id).distinct()))
     chosen = metric if metric in known else next(iter(known), "")
-    means = {
-        row[0]: row[1]
-        for row in session.execute(
-            sa.select(score.prompt_id, sa.func.avg(score.value))
-            .join(tables.metric, tables.metric.c.id == score.metric_id)
-            .where(score.run_id == run_id, tables.metric.c.name == chosen)
-            .group_by(score.prompt_id)
-        )
-    }
-    answered = session.scalars(sa.select(answer.prompt_id).where(answer.run_id == run_id).distinct())
-    keys = sorted({*means, *answered})
-    tasks: dict[int, str] = {}
-    for part in split_keys(keys):
-        query = sa.select(prompt.id, tables.task.c.name).join(tables.task, tables.task.c.id == prompt.task_id)
-        tasks |= {row[0]: row[1] for row in session.execute(query.where(prompt.id.in_(part)))}
-    return RunPrompts(
-        prompt_ids=np.array(keys, dtype=np.int64),
-        tasks=np.array([tasks[key] for key in keys], dtype=np.str_),
-        score=np.array([means.get(key, np.nan) for key in keys], dtype=np.float64),
-        metric=chosen,
+    means = session.execute(
+        sa.select(score.prompt_id, sa.func.avg(score.value))
+        .join(tables.metric, tables.metric.c.id == score.metric_id)
+        .where(score.run_id == run_id, tables.metric.c.name == chosen)
+        .group_by(score.prompt_id)
+    ).all()
+    scored, values = (
+        np.array(column, dtype) for column, dtype in zip(_transpose(means), (np.int64, float), strict=True)
     )
+    answered = session.scalars(sa.select(answer.prompt_id).where(answer.run_id == run_id).distinct()).all()
+    keys = np.union1d(scored, np.array(answered, dtype=np.int64))
+    scores = np.full(len(keys), np.nan)
+    scores[np.searchsorted(keys, scored)] = values
+    return RunPrompts(prompt_ids=keys, tasks=_find_tasks(session, run_id, keys), score=scores, metric=chosen)
+
+
+def _find_tasks(session: Session, run_id: int, prompt_ids: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Return the names of the tasks of some prompts, most or all of them of the run's benchmark."""
+    prompt, task = tables.prompt.c, tables.task.c
+    query = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id).order_by(prompt.id)
+    benchmark = session.scalar(sa.select(tables.run.c.benchmark_id).where(tables.run.c.id == run_id))
+
+    def read(condition: sa.ColumnElement[bool]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+        ids, names = _transpose(session.execute(query.where(condition)).all())
+        return np.array(ids, dtype=np.int64), np.array(names, dtype=np.str_)
+
+    known = read_once(session, ("task_names", benchmark), lambda: read(task.benchmark_id == benchmark))
+    missing = np.setdiff1d(prompt_ids, known[0], assume_unique=True).tolist()
+    parts = [known, *(read(prompt.id.in_(part)) for part in split_keys(missing))]
+    ids, names = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(ids)
+    places = order[np.searchsorted(ids, prompt_ids, sorter=order)]
+    return names[places]
+
+
+def _transpose(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """Return the two columns of some rows."""
+    return list(zip(*rows, strict=True)) or ((), ())
 
 
 def describe_run_responses(session: Session, run_id: int, prompt_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
