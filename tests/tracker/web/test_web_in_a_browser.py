@@ -56,6 +56,20 @@ def test_figures_are_dimmed_on_a_dark_screen(browser: Any, site: str) -> None:
         assert page.locator("main img").first.evaluate("image => getComputedStyle(image).filter") == expected
 
 
+def test_a_wide_figure_scrolls_in_its_box_on_a_phone(browser: Any, site: str) -> None:
+    visitor = Visitor(browser, site, "phone")
+    figure = visitor.open("/finding/1").locator("main figure .scroll").first
+    image = figure.locator("img")
+    image.scroll_into_view_if_needed()
+    expected = min(704, image.evaluate("image => image.decode().then(() => image.naturalWidth)"))
+    assert image.evaluate("image => image.clientWidth") == expected
+    figure.focus()
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.page.wait_for_timeout(300)
+    assert (figure.evaluate("box => box.scrollLeft") > 0) == (expected > figure.evaluate("box => box.clientWidth"))
+    assert visitor.measure_overflow() <= 0
+
+
 def test_questions_are_answered_in_few_clicks(browser: Any, site: str) -> None:
     visitor = Visitor(browser, site, "light")
     page = visitor.open("/")
