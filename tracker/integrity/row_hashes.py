@@ -134,13 +134,31 @@ def _mixed_words(values: Sequence[Any]) -> Words:
 
 
 def _text_words(values: Sequence[Any]) -> Words:
-    digest = xxhash.xxh3_128_digest
-    joined = b"".join([digest(value if type(value) is bytes else _encode(value)) for value in values])
-    return np.frombuffer(joined, dtype="<u8").reshape(-1, 2).T
+    if _are_same(values):
+        return np.broadcast_to(_digest_texts(values[:1]), (2, len(values)))
+    return _digest_texts(values)
 
 
 def _json_words(values: Sequence[Any]) -> Words:
-    return _text_words([value if value is None else canonical_json(value) for value in values])
+    if _are_same(values):
+        return np.broadcast_to(_json_words(values[:1]), (2, len(values)))
+    return _digest_texts([value if value is None else canonical_json(value) for value in values])
+
+
+def _are_same(values: Sequence[Any]) -> bool:
+    """Return whether all of at least two values are the same text, or all are missing."""
+    return len(values) > 1 and type(values[0]) in (str, bytes, type(None)) and values.count(values[0]) == len(values)
+
+
+def _digest_texts(values: Sequence[Any]) -> Words:
+    if set(map(type, values)) == {str}:
+        try:
+            encoded: Iterable[bytes] = [*map(str.encode, values)]
+        except UnicodeEncodeError:
+            encoded = map(_encode, values)
+    else:
+        encoded = [value if type(value) is bytes else _encode(value) for value in values]
+    return np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, encoded)), dtype="<u8").reshape(-1, 2).T
 
 
 def _encode(value: Any) -> bytes:

@@ -20,6 +20,7 @@ VALUES = {
     "time": ("2026-01-02 03:04:05.000006", "2026-01-02 03:04:05.000007"), "date": ("2026-01-02", "2026-01-03"),
     "bytes": (b"a", b"b"),
 }  # fmt: skip
+TEXTS = st.text(max_size=5) | st.sampled_from(["a", b"a", None, "\ud800", 1, 1.0])
 PROMPT = metadata.tables["prompt"]
 
 
@@ -48,10 +49,8 @@ def test_every_column_is_covered(table: sa.Table) -> None:
 
 
 class TestLaws:
-    @given(st.lists(st.tuples(st.integers(1, 5), st.text(max_size=5)), max_size=12), st.randoms())
-    def test_checksums_do_not_depend_on_the_order_or_the_batches(
-        self, values: list[tuple[int, str]], draw: object
-    ) -> None:
+    @given(st.lists(st.tuples(st.integers(1, 5), TEXTS), max_size=12))
+    def test_checksums_do_not_depend_on_the_order_or_the_batches(self, values: list[tuple[int, object]]) -> None:
         rows = [[key, 1, None, 0, text, None, None, None, None] for key, text in values]
         together = concatenate([hash_rows(PROMPT, rows)] if rows else [])
         single = concatenate([hash_rows(PROMPT, [row]) for row in reversed(rows)])

@@ -149,5 +149,5 @@ def test_a_template_or_settings_file_has_at_most_a_megabyte(tmp_path: Path) -> N
     path.write_bytes(b"x" * MAX_BYTES)
     assert len(read_text_file(path)) == MAX_BYTES
     path.write_bytes(b"x" * (MAX_BYTES + 1))
-    with pytest.raises(OSError, match="larger than 1 MB"):
+    with pytest.raises(OSError, match="larger than 256 kB"):
         read_text_file(path)

@@ -86,8 +86,8 @@ def find_json_error(path: Path) -> str | None:
         json.loads(data)
     except json.JSONDecodeError as error:
         return f"is not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}."
-    except (UnicodeDecodeError, RecursionError) as error:
-        return f"is not valid JSON: {error}."
+    except (ValueError, RecursionError) as error:  # no UTF-8, a number of thousands of digits, or nested too deeply
+        return f"is not valid JSON: {str(error).partition(';')[0]}."
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -228,11 +229,12 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
                 answers = {how: column.keys for how, column in update.answers.items()}
                 log.extend_run(key, update.columns, answers)
     insert_scores(session, ((key, column) for key, update in by_run for column in update.columns if len(column)))
-    session.add_all(
-        TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
+    scores = [
+        {"run_id": key, "metric_id": metric, "task_id": task, "value": value, "stderr": stderr, "n_prompts": n}
         for key, update in by_run
         for (metric, task), (value, stderr, n) in update.task_scores.items()
-    )
+    ]
+    _insert_rows(session, metadata.tables["task_score"], scores)
     for key, update in by_run:
         _overwrite(session, key, update)
 
@@ -270,7 +272,20 @@ def _link(session: Session, source_id: int, updates: Sequence[RunUpdate]) -> Non
     known = set(session.scalars(select(RunSource.run_id).where(RunSource.source_id == source_id)))
     from_files = (update.run for update in updates if evaluation_identity(update.run.settings) is None)
     keys = dict.fromkeys(map(_key, from_files))
-    session.add_all(RunSource(run_id=key, source_id=source_id) for key in keys if key not in known)
+    rows = [{"run_id": key, "source_id": source_id} for key in keys if key not in known]
+    _insert_rows(session, metadata.tables["run_source"], rows)
+
+
+def _insert_rows(session: Session, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows of runs without an object for each, and record those of runs that were stored before."""
+    if not rows:
+        return
+    if (log := undo_log(session)) is not None:
+        primary = table.primary_key.columns.keys()
+        of_stored_runs = (row for row in rows if not log.is_added("run", row["run_id"]))
+        if keys := [tuple(row[name] for name in primary) for row in of_stored_runs]:
+            log.add_rows(table.name, keys)
+    session.connection().execute(sa.insert(table), rows)
 
 
 def _key(run: Run) -> int:

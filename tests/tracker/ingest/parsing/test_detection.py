@@ -69,6 +69,11 @@ class TestFormats:
         assert {"good-one", "wide-table"} <= set(formats_found)
         assert "broken" not in formats_found
 
+    def test_a_number_of_thousands_of_digits_is_an_error(self, tmp_path: Path) -> None:
+        (tmp_path / "long.json").write_text(f'{{"accuracy": {"9" * 5_000}}}')
+        with pytest.raises(BadInputError, match=r"long\.json: is not valid JSON: Exceeds the limit \(4300 digits\)"):
+            parse_file(tmp_path / "long.json", ReadOptions())
+
     def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:
         modules = {
             "plain_ones": PLUGIN,
