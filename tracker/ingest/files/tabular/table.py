@@ -150,7 +150,7 @@ def _check_cells(table: FileTable) -> None:
     import pyarrow.compute as pc
 
     longest = current_limits().value
-    if table.arrow.nbytes <= longest:
+    if (table.arrow.nbytes if table.csv is None else len(table.csv)) <= longest:  # counting bytes of columns takes time
         return
     for name, column in zip(table.names, table.arrow.columns, strict=True):
         if column.nbytes > longest and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
