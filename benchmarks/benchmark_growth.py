@@ -44,7 +44,7 @@ def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
 
 
 def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
-    order_farthest_first(group_rows(rows[:50]), 0, criterion)
+    order_farthest_first(group_rows(rows[:300]), 0, criterion)
     return seconds(lambda: order_farthest_first(group_rows(rows), 0, criterion))
 
 

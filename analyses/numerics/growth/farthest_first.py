@@ -26,6 +26,10 @@ from tracker.statistics.ranking import TIE_TOLERANCE
 
 RUN = 32
 """Groups whose bounds are summed up in one, so that most are passed over together."""
+BLOCK = 128
+"""Selected vectors whose similarities to all remaining groups are computed at once."""
+LEFT = 0.9
+"""Share of groups that remain at which the others are taken out of the matrix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,11 +104,11 @@ def order_farthest_first(groups: Groups, start: int, criterion: Literal["mean", 
         criterion: "mean" takes the mean distance to all selected rows, "min" that to the nearest of them.
     """
     rows, distances = np.empty(groups.n_rows, np.int64), np.empty(groups.n_rows)
-    arguments = groups.units, groups.group, groups.members, groups.starts, start
     if criterion == "mean":
-        _by_mean(*arguments, 0.0 if groups.is_nonnegative else 1.0, rows, distances)
+        slack = 0.0 if groups.is_nonnegative else 1.0
+        _by_mean(groups.units, groups.group, groups.members, groups.starts, start, slack, rows, distances)
     else:
-        _by_nearest(*arguments, rows, distances)
+        _by_nearest(groups, start, rows, distances)
     return Order(rows=rows, distances=np.clip(distances, 0.0, 2.0))
 
 
@@ -198,33 +202,36 @@ def _by_mean(
 
 
 @jit
-def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, rows: Any, distances: Any) -> None:
-    """`order_farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
+def _add_nearest(
+    units: Any, members: Any, starts: Any, at: Any, keys: Any, floors: Any, seen: Any, is_selected: Any,
+    selected: Any, last: int, start: int, step: int, n_selected: int, rows: Any, distances: Any,
+) -> Any:  # fmt: skip
+    """Add rows by the distance to the nearest selected row, 1 - max x.s over the selected s, until a block is complete.
 
     The maximum over some of the selected vectors is a lower bound of that over all; ``keys`` hold it, ``seen``
     over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.
+
+    Returns:
+        The group last added, the rows added so far, and the number of vectors in ``selected``.
     """
     m = units.shape[0]
-    at, keys, fresh = np.empty(m, np.int64), np.full(m, -np.inf), np.empty(m, np.int64)
-    for g in range(m):
-        at[g] = starts[g] - 1
-        _go_on(g, start, members, starts, at, keys)
-    floors = np.full((m + RUN - 1) // RUN, -np.inf)
-    seen, is_selected, selected = np.zeros(m, np.int64), np.zeros(m, np.bool_), np.empty(units.shape)
-    n_selected = 0
-    rows[0], distances[0] = start, np.nan
-    last = group[start]
-    for step in range(1, rows.size):
+    fresh = np.empty(m, np.int64)
+    while step < rows.size:
         if not is_selected[last]:
             for j in range(units.shape[1]):
                 selected[n_selected, j] = units[last, j]
             is_selected[last] = True
             n_selected += 1
-        least, n_fresh = np.inf, INT(0)
-        promising = _lowest(floors, INT(0), floors.size)
-        for turn in range(-1, floors.size):
-            run = promising if turn < 0 else turn
-            if turn == promising or floors[run] > least + 2 * TIE_TOLERANCE:
+            if n_selected % BLOCK == 0:
+                break
+        run = _lowest(floors, INT(0), floors.size)
+        g = _lowest(keys, run * RUN, min(run * RUN + RUN, m))
+        while seen[g] < n_selected:
+            keys[g] = max(keys[g], _dot(units[g], selected[seen[g]]))
+            seen[g] += 1
+        least, n_fresh = keys[g], INT(0)
+        for run in range(floors.size):
+            if floors[run] > least + 2 * TIE_TOLERANCE:
                 continue
             for g in range(run * RUN, min(run * RUN + RUN, m)):
                 while seen[g] < n_selected and keys[g] <= least + 2 * TIE_TOLERANCE:
@@ -237,6 +244,73 @@ def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, r
             floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
         last = _first_row(fresh, n_fresh, keys, least + TIE_TOLERANCE, members, at)
         rows[step], distances[step] = members[at[last]], 1.0 - keys[last]
+        step += 1
         _go_on(last, start, members, starts, at, keys)
         run = last // RUN
         floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+    return last, step, n_selected
+
+
+@jit
+def _see_block(
+    units: Any,
+    selected: Any,
+    first: int,
+    products: Any,
+    remaining: Any,
+    error: float,
+    keys: Any,
+    seen: Any,
+    floors: Any,
+) -> None:
+    """Bring ``keys`` up to date with a block of selected vectors.
+
+    Args:
+        first: the place of the block in ``selected``.
+        products: ``(r, b)`` float32 similarities of the remaining groups to the block; each is off by at most
+            ``error``, so few have to be computed again without rounding.
+        remaining: ``(r,)`` the groups.
+    """
+    b = products.shape[1]
+    for i in range(remaining.size):
+        g = remaining[i]
+        highest = products[i, 0]
+        for j in range(1, b):
+            highest = max(highest, products[i, j])
+        if highest + error > keys[g]:
+            for j in range(b):
+                if products[i, j] >= highest - 2 * error and products[i, j] + error > keys[g]:
+                    keys[g] = max(keys[g], _dot(units[g], selected[first + j]))
+        seen[g] = first + b
+    for run in range(floors.size):
+        floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, keys.size))]
+
+
+def _by_nearest(groups: Groups, start: int, rows: NDArray[np.int64], distances: NDArray[np.float64]) -> None:
+    """`order_farthest_first` by the distance to the nearest selected row.
+
+    After each block of selected vectors, the similarities of all remaining groups to it are computed as one matrix
+    product, in float32. A product of unit vectors of k numbers is then off by at most (k + 2) units of rounding, by
+    the inequality of Cauchy and Schwarz; what could be a group's largest similarity is computed again in float64.
+    """
+    units, (m, k) = groups.units, groups.units.shape
+    at = groups.starts[:-1] + (groups.members[groups.starts[:-1]] == start)
+    keys, seen = np.where(at < groups.starts[1:], -np.inf, np.inf), np.zeros(m, np.int64)
+    floors = np.full((m + RUN - 1) // RUN, -np.inf)
+    is_selected, selected = np.zeros(m, np.bool_), np.empty((m, k))
+    error = (k + 4) * float(np.finfo(np.float32).eps)
+    remaining, singles = np.arange(m), units.astype(np.float32)
+    rows[0], distances[0] = start, np.nan
+    last, step, n_selected = int(groups.group[start]), 1, 0
+    while step < rows.size:
+        last, step, n_selected = _add_nearest(
+            units, groups.members, groups.starts, at, keys, floors, seen, is_selected, selected, last, start, step,
+            n_selected, rows, distances,
+        )  # fmt: skip
+        if step < rows.size:
+            is_left = keys[remaining] < np.inf
+            if is_left.mean() < LEFT:
+                remaining, singles = remaining[is_left], singles[is_left]
+            first = n_selected - BLOCK
+            products = singles @ selected[first:n_selected].astype(np.float32).T
+            _see_block(units, selected, first, products, remaining, error, keys, seen, floors)
