@@ -15,7 +15,7 @@ maximizing submodular set functions".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,19 +201,43 @@ def _by_mean(
         floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
 
 
+class _Search(NamedTuple):
+    """What `_by_nearest` knows of m groups; `_add_nearest` and `_see_block` update it.
+
+    Attributes:
+        units: ``(m, k)`` vectors.
+        members: the rows of each group; group g's are from ``starts[g]`` to ``starts[g + 1]``.
+        starts: ``(m + 1,)``
+        at: ``(m,)`` place of a group's next row in ``members``.
+        keys: ``(m,)`` lower bound of a group's largest similarity; infinite once it has no row left.
+        seen: ``(m,)`` number of selected vectors over which ``keys`` is the maximum.
+        floors: smallest key of each run of `RUN` groups.
+        selected: ``(m, k)`` vectors selected so far.
+        is_selected: ``(m,)`` whether a group's vector is among them.
+    """
+
+    units: Any
+    members: Any
+    starts: Any
+    at: Any
+    keys: Any
+    seen: Any
+    floors: Any
+    selected: Any
+    is_selected: Any
+
+
 @jit
-def _add_nearest(
-    units: Any, members: Any, starts: Any, at: Any, keys: Any, floors: Any, seen: Any, is_selected: Any,
-    selected: Any, last: int, start: int, step: int, n_selected: int, rows: Any, distances: Any,
-) -> Any:  # fmt: skip
+def _add_nearest(search: Any, start: int, last: int, step: int, n_selected: int, rows: Any, distances: Any) -> Any:
     """Add rows by the distance to the nearest selected row, 1 - max x.s over the selected s, until a block is complete.
 
-    The maximum over some of the selected vectors is a lower bound of that over all; ``keys`` hold it, ``seen``
-    over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.
+    The maximum over some of the selected vectors is a lower bound of that over all. A row is given up as soon as its
+    bound rules it out.
 
     Returns:
         The group last added, the rows added so far, and the number of vectors in ``selected``.
     """
+    units, members, starts, at, keys, seen, floors, selected, is_selected = search
     m = units.shape[0]
     fresh = np.empty(m, np.int64)
     while step < rows.size:
@@ -252,17 +276,7 @@ def _add_nearest(
 
 
 @jit
-def _see_block(
-    units: Any,
-    selected: Any,
-    first: int,
-    products: Any,
-    remaining: Any,
-    error: float,
-    keys: Any,
-    seen: Any,
-    floors: Any,
-) -> None:
+def _see_block(search: Any, first: int, products: Any, remaining: Any, error: float) -> None:
     """Bring ``keys`` up to date with a block of selected vectors.
 
     Args:
@@ -271,6 +285,7 @@ def _see_block(
             ``error``, so few have to be computed again without rounding.
         remaining: ``(r,)`` the groups.
     """
+    units, _members, _starts, _at, keys, seen, floors, selected, _is_selected = search
     b = products.shape[1]
     for i in range(remaining.size):
         g = remaining[i]
@@ -295,22 +310,27 @@ def _by_nearest(groups: Groups, start: int, rows: NDArray[np.int64], distances: 
     """
     units, (m, k) = groups.units, groups.units.shape
     at = groups.starts[:-1] + (groups.members[groups.starts[:-1]] == start)
-    keys, seen = np.where(at < groups.starts[1:], -np.inf, np.inf), np.zeros(m, np.int64)
-    floors = np.full((m + RUN - 1) // RUN, -np.inf)
-    is_selected, selected = np.zeros(m, np.bool_), np.empty((m, k))
+    search = _Search(
+        units=units,
+        members=groups.members,
+        starts=groups.starts,
+        at=at,
+        keys=np.where(at < groups.starts[1:], -np.inf, np.inf),
+        seen=np.zeros(m, np.int64),
+        floors=np.full((m + RUN - 1) // RUN, -np.inf),
+        selected=np.empty((m, k)),
+        is_selected=np.zeros(m, np.bool_),
+    )
     error = (k + 4) * float(np.finfo(np.float32).eps)
     remaining, singles = np.arange(m), units.astype(np.float32)
     rows[0], distances[0] = start, np.nan
     last, step, n_selected = int(groups.group[start]), 1, 0
     while step < rows.size:
-        last, step, n_selected = _add_nearest(
-            units, groups.members, groups.starts, at, keys, floors, seen, is_selected, selected, last, start, step,
-            n_selected, rows, distances,
-        )  # fmt: skip
+        last, step, n_selected = _add_nearest(search, start, last, step, n_selected, rows, distances)
         if step < rows.size:
-            is_left = keys[remaining] < np.inf
+            is_left = search.keys[remaining] < np.inf
             if is_left.mean() < LEFT:
                 remaining, singles = remaining[is_left], singles[is_left]
             first = n_selected - BLOCK
-            products = singles @ selected[first:n_selected].astype(np.float32).T
-            _see_block(units, selected, first, products, remaining, error, keys, seen, floors)
+            products = singles @ search.selected[first:n_selected].astype(np.float32).T
+            _see_block(search, first, products, remaining, error)
