@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
-from tracker.connections.driver_errors import NOT_ALLOWED, explain_driver_error
+from tracker.connections.driver_errors import NOT_ALLOWED, driver, explain_driver_error
 from tracker.connections.schema_versions import (
     VERSION_TABLE,
     check_not_foreign,
@@ -148,15 +148,6 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
         if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise
         raise DatabaseError(explain_driver_error(error, engine)) from error
-
-
-def driver(engine: str) -> Any:
-    """Return the module of an engine's driver, with the errors that its cursors raise."""
-    if engine == "sqlite":
-        return sqlite3
-    import psycopg
-
-    return psycopg
 
 
 def lock_for_writing(connection: sa.Connection) -> None:

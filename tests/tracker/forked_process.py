@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WAIT = 300
-"""Seconds after which a process that hangs is killed; none takes as long."""
+"""Seconds after which a process that hangs is killed."""
 
 
 @dataclass
@@ -41,9 +41,9 @@ class ForkedProcess:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
-    def wait(self) -> str:
-        """Wait until it has ended; return what it printed."""
-        deadline = time.monotonic() + WAIT
+    def wait(self, seconds: float = WAIT) -> str:
+        """Wait until it has ended, and kill it if it hangs for so many seconds; return what it printed."""
+        deadline = time.monotonic() + seconds
         while self.poll() is None:
             if time.monotonic() > deadline:
                 self.kill()

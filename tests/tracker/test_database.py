@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 from psycopg import errors
 
-from tracker.connections.driver_errors import explain_driver_error
-from tracker.connections.schema_versions import current_version, upgrade
+from tracker.connections.driver_errors import driver, explain_driver_error
+from tracker.connections.schema_versions import current_version, migrating, upgrade
 from tracker.connections.store_url import format_url
-from tracker.database import connect, create_unchecked_engine, driver, transaction
+from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError
 
 
@@ -54,6 +54,10 @@ class TestReadOnly:
 class TestErrors:
     def test_an_error_of_the_driver_beside_sqlalchemy_is_explained(self, store: sa.Engine) -> None:
         with pytest.raises(DatabaseError, match="the disk is full"), transaction(store):
+            raise driver(store.dialect.name).OperationalError("disk I/O error")
+
+    def test_such_an_error_within_an_upgrade_is_explained(self, store: sa.Engine) -> None:
+        with pytest.raises(DatabaseError, match="the disk is full"), migrating(store):
             raise driver(store.dialect.name).OperationalError("disk I/O error")
 
     def test_a_fault_of_the_servers_disk_is_no_full_disk(self, store: sa.Engine) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -15,6 +17,15 @@ NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
 IO_ERROR = "58030"
 """PostgreSQL's error code for files that its server cannot read or write."""
+
+
+def driver(engine: str) -> Any:
+    """Return the module of an engine's driver, with the errors that its cursors raise."""
+    if engine == "sqlite":
+        return sqlite3
+    import psycopg
+
+    return psycopg
 
 
 def explain_driver_error(error: exc.DBAPIError, engine: sa.Engine) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error
 from tracker.connections.store_url import format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import stop_recording
@@ -188,6 +188,8 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
                 f"{where} holds tables of another program. Choose another file: --database FILE.db"
             ) from error
         raise DatabaseError(explain_driver_error(error, engine)) from error
+    except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
+        raise DatabaseError(explain_driver_error(exc.OperationalError(None, None, error), engine)) from error
 
 
 def _lock_for_upgrade(connection: sa.Connection, *, is_new: bool) -> None:

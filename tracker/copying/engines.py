@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, pack_scores
+from tracker.connections.driver_errors import driver
 from tracker.connections.store_url import format_url
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
-from tracker.database import driver
 from tracker.errors import DatabaseError, first_line
 
 SCORES_PER_BATCH = 100_000

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error
 from tracker.connections.schema_versions import current_version
 from tracker.connections.store_url import format_url
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Row, RowsChecksum
-from tracker.database import driver, ensure_current, find_stray_rows, lock_for_writing
+from tracker.database import ensure_current, find_stray_rows, lock_for_writing
 from tracker.errors import DatabaseError
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata

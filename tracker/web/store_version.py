@@ -24,7 +24,7 @@ TABLE_NAMES = (
 
 
 class VersionReader:
-    """Reads the version of a store through a connection of its own.
+    """Reads the version of a store through a separate connection.
 
     PostgreSQL's snapshot also changes when its server gathers statistics, and with every transaction in another
     database. So a new snapshot is compared by the transactions that wrote the present rows: their number and a sum of

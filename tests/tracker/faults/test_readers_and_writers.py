@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from forked_process import ForkedProcess, fork
+from forked_process import WAIT, ForkedProcess, fork
 from operations import OPERATIONS, Place, find_unsound
 
 from tracker.connections.schema_versions import current_version, known_versions, upgrade
@@ -72,7 +72,7 @@ def finish(processes: list[ForkedProcess], noun: str) -> int:
     """Wait for processes that must succeed; return the sum of the numbers that they print."""
     total = 0
     for process in processes:
-        output = process.wait()
+        output = process.wait(SECONDS + WAIT)
         assert process.returncode == 0, output
         assert "torn" not in output, output
         total += sum(int(line.split()[1]) for line in output.splitlines() if line.startswith(noun))

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import exc
 
-from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error
 from tracker.copying.store_faults import SCORES, StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import driver, lock_for_writing
+from tracker.database import lock_for_writing
 from tracker.errors import BadInputError, DatabaseError, SuffrageError, first_line
 from tracker.integrity.row_hashes import Row
 from tracker.integrity.verification import snapshot
