@@ -144,7 +144,7 @@ def test_depth_is_that_of_the_parsed_value(value: object) -> None:
     assert (find_excess(data, InputLimits(nesting=2)) is None) == (depth(value) <= 2)
 
 
-def test_a_template_or_settings_file_has_at_most_a_megabyte(tmp_path: Path) -> None:
+def test_a_template_or_settings_file_has_at_most_256_kilobytes(tmp_path: Path) -> None:
     path = tmp_path / "a.jinja"
     path.write_bytes(b"x" * MAX_BYTES)
     assert len(read_text_file(path)) == MAX_BYTES
