@@ -143,7 +143,7 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
                 lock_for_writing(session.connection())
             yield session
     except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
-        raise DatabaseError(explain_driver_error(exc.OperationalError(None, None, error), engine)) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
     except exc.DBAPIError as error:
         if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise

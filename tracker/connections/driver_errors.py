@@ -28,11 +28,12 @@ def driver(engine: str) -> Any:
     return psycopg
 
 
-def explain_driver_error(error: exc.DBAPIError, engine: sa.Engine) -> str:
-    """Return the meaning of a driver's operational error, and the fix."""
-    message = str(error.orig).splitlines()[0] if error.orig else str(error)
+def explain_driver_error(error: Exception, engine: sa.Engine) -> str:
+    """Return the meaning of an operational error of a driver, bare or wrapped by SQLAlchemy, and the fix."""
+    original = error.orig if isinstance(error, exc.DBAPIError) and error.orig else error
+    message = (str(original) or type(original).__name__).splitlines()[0]
     where = format_url(engine.url)
-    sqlstate = getattr(error.orig, "sqlstate", None)
+    sqlstate = getattr(original, "sqlstate", None)
     if "full" in message or "No space" in message:
         return (
             f"{where}: the disk is full ({message}). Nothing of this step was stored. Free some space and run it again."

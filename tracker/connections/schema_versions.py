@@ -189,7 +189,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
             ) from error
         raise DatabaseError(explain_driver_error(error, engine)) from error
     except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
-        raise DatabaseError(explain_driver_error(exc.OperationalError(None, None, error), engine)) from error
+        raise DatabaseError(explain_driver_error(error, engine)) from error
 
 
 def _lock_for_upgrade(connection: sa.Connection, *, is_new: bool) -> None:

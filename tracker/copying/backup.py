@@ -112,4 +112,4 @@ def _copy_pages(store: sa.Engine, path: Path, progress: Progress | None) -> None
             source.backup(copy, pages=PAGES_PER_STEP, progress=report)
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        raise DatabaseError(explain_driver_error(sa.exc.OperationalError("backup", None, error), store)) from error
+        raise DatabaseError(explain_driver_error(error, store)) from error

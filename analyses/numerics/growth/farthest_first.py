@@ -205,9 +205,9 @@ class _Search(NamedTuple):
     """What `_by_nearest` knows of m groups; `_add_nearest` and `_see_block` update it.
 
     Attributes:
-        units: ``(m, k)`` vectors.
-        members: the rows of each group; group g's are from ``starts[g]`` to ``starts[g + 1]``.
-        starts: ``(m + 1,)``
+        units: ``(m, k)`` their vectors, of length 1 or 0.
+        members: ``(n,)`` the rows of each group, group after group.
+        starts: ``(m + 1,)`` where each group begins in ``members``, and their end.
         at: ``(m,)`` place of a group's next row in ``members``.
         keys: ``(m,)`` lower bound of a group's largest similarity; infinite once it has no row left.
         seen: ``(m,)`` number of selected vectors over which ``keys`` is the maximum.

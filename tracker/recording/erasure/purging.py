@@ -33,8 +33,7 @@ def purge(engine: sa.Engine) -> None:
             if rows and rows[0][0]:
                 raise sqlite3.OperationalError("database is locked")
     except (sqlite3.Error, exc.DBAPIError) as error:
-        wrapped = error if isinstance(error, exc.DBAPIError) else exc.OperationalError("VACUUM", None, error)
-        reason = explain_driver_error(wrapped, engine)
+        reason = explain_driver_error(error, engine)
         raise DatabaseError(
             f"The texts are erased, but the files of the store may still hold them: {reason} "
             "End other programs that use the store, and run the same command again."
