@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
@@ -147,5 +146,8 @@ def _insert_missing(session: Session, table: sa.Table, rows: Sequence[dict[str, 
     if not rows:
         return
     connection = session.connection()
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+    else:
+        from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
+    connection.execute(insert(table).on_conflict_do_nothing(), rows)
