@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tracker.errors import BadInputError
 from tracker.settings.input_limits import current_limits, explain_limit
 
-LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-def parse_yaml(path: Path, data: bytes | str, loader: type = LOADER) -> Any:
+def parse_yaml(path: Path, data: bytes | str, loader: type | None = None) -> Any:
     """Parse a YAML document.
 
     Args:
         path: the file, for messages.
         data: its text.
-        loader: a safe loader.
+        loader: a safe loader, by default PyYAML's.
 
     Raises:
         BadInputError: the text is not YAML, or is nested too deeply, too large, or too large with its aliases expanded.
     """
+    import yaml
+
+    loader = loader or getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _check_events(path, data, loader)
         return yaml.load(data, Loader=loader)
@@ -45,6 +44,8 @@ def _check_events(path: Path, data: bytes | str, loader: type) -> None:
     Raises:
         BadInputError: it is nested too deeply, or has too many nodes.
     """
+    import yaml
+
     limits = current_limits()
     sizes: dict[str, int] = {}  # number of nodes of each anchor with its aliases expanded
     open_nodes: list[tuple[str | None, int]] = []  # anchor and number of the nodes before it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tracker.ingest.files.tabular.headings import is_row_number, normalize_heading
 from tracker.ingest.files.tabular.number_cells import parse_number_cell
@@ -89,11 +90,7 @@ class CrossReadings:
         if explicit and orientation == "leaderboard":
             return [name for name in explicit if name != key]
         described = self._role_columns(orientation)
-        names = [
-            name
-            for name, column in self.table.columns.items()
-            if name != key and name not in described and self._holds_values(column, orientation)
-        ]
+        names = [name for name in self._valued(orientation) if name != key and name not in described]
         attached = self.table.attached(names) if orientation == "leaderboard" else {}
         names = [name for name in names if name not in attached]
         if names or orientation != "leaderboard":
@@ -127,17 +124,58 @@ class CrossReadings:
             if part in roles and (part not in numbers or orientation != "models" or roles[part] in self.table.explicit)
         } | {name for role, name in self.table.explicit.items() if role != "score"}
 
-    def _holds_values(self, column: TableColumn, orientation: Orientation) -> bool:
+    def _valued(self, orientation: Orientation) -> list[str]:
+        """Return the columns that may hold scores."""
         if self.takes_texts:
-            return column.role != ColumnRole.ROW_NUMBER and bool(column.heading)
-        if column.role == ColumnRole.NUMBERS:
-            plain = normalize_heading(column.heading)
-            return orientation != "prompts" or plain not in PROMPT_DETAILS or name_kind(column.heading) == "model"
-        if orientation in ("prompts", "models", "tasks"):
-            is_side = column.role in (ColumnRole.SIDE, ColumnRole.TEXTS)
-            is_expected = is_side and name_kind(column.heading) == COLUMNS[orientation]
-            return bool(column.heading) and (column.role == ColumnRole.EMPTY or is_expected)
-        return False
+            return [
+                name for name, column, role in self._roles if role != ColumnRole.ROW_NUMBER and bool(column.heading)
+            ]
+        details = self._details if orientation == "prompts" else frozenset()
+        return [
+            name
+            for name, column, role in self._roles
+            if (name not in details if role is ColumnRole.NUMBERS else self._may_hold_scores(column, orientation))
+        ]
+
+    @cached_property
+    def _roles(self) -> list[tuple[str, TableColumn, ColumnRole]]:
+        return [(name, column, column.role) for name, column in self.table.columns.items()]
+
+    @cached_property
+    def _details(self) -> frozenset[str]:
+        """Return the columns of numbers that describe prompts, by their headings."""
+        return frozenset(
+            name
+            for name, column, role in self._roles
+            if role is ColumnRole.NUMBERS
+            and normalize_heading(column.heading) in PROMPT_DETAILS
+            and name_kind(column.heading) != "model"
+        )
+
+    def _may_hold_scores(self, column: TableColumn, orientation: Orientation) -> bool:
+        """Return whether a column without numbers may be one of scores, by its heading."""
+        if orientation not in ("prompts", "models", "tasks"):
+            return False
+        is_side = column.role in (ColumnRole.SIDE, ColumnRole.TEXTS)
+        is_expected = is_side and name_kind(column.heading) == COLUMNS[orientation]
+        return bool(column.heading) and (column.role == ColumnRole.EMPTY or is_expected)
+
+    @cached_property
+    def _possible_keys(self) -> list[tuple[str, bool]]:
+        """Return the columns that may name the rows, and whether they do so only if these are prompts."""
+        keys = []
+        for place, (name, column) in enumerate(self.table.columns.items()):
+            if column.is_explicit or not column.cells:
+                continue
+            if (
+                column.share_of_numbers < 0.5
+                or (place == 0 and column.is_unique and all(cell.strip().isdigit() for cell in column.cells))
+                or is_row_number(name)
+            ):
+                keys.append((name, False))
+            elif normalize_heading(name) in WEAK_PROMPT_HEADINGS:
+                keys.append((name, True))
+        return keys
 
     def _keys(self, orientation: Orientation) -> list[str]:
         table, roles = self.table, self.table.roles
@@ -162,16 +200,8 @@ class CrossReadings:
             used.add(roles["model"])
         keys = [
             name
-            for place, (name, column) in enumerate(table.columns.items())
-            if name not in used
-            and not column.is_explicit
-            and column.cells
-            and (
-                column.share_of_numbers < 0.5
-                or (place == 0 and column.is_unique and all(cell.strip().isdigit() for cell in column.cells))
-                or is_row_number(name)
-                or (normalize_heading(name) in WEAK_PROMPT_HEADINGS and orientation == "prompts")
-            )
+            for name, only_of_prompts in self._possible_keys
+            if name not in used and (orientation == "prompts" or not only_of_prompts)
         ][:MAX_KEYS]
         if orientation in ("models", "leaderboard"):
             keys = [name for name in keys if table.columns[name].role != ColumnRole.ROW_NUMBER]
