@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -138,10 +138,13 @@ def add_to_checksums(connection: sa.Connection, table: str, changes: Sums) -> No
     keys, words = changes
     changed = words.any(axis=1)
     keys, words = keys[changed], words[changed]
+    if len(keys) and connection.dialect.name == "postgresql":
+        # Another transaction may be adding to the same checksum: what is inserted here is new to all of them.
+        inserted = _insert(connection, table, (keys, words), "ON CONFLICT DO NOTHING RETURNING key")
+        is_stored = ~np.isin(keys, inserted)
+        keys, words = keys[is_stored], words[is_stored]
     if not len(keys):
         return
-    if connection.dialect.name == "postgresql":
-        _insert(connection, table, (keys, np.zeros_like(words)), "ON CONFLICT DO NOTHING")
     stored_keys, stored_words = _read_some(connection, table, keys)
     total = words.copy()
     total[np.searchsorted(keys, stored_keys)] += stored_words
@@ -171,31 +174,39 @@ def _replace(connection: sa.Connection, table: str, sums: Sums) -> None:
 
 def _read_some(connection: sa.Connection, table: str, keys: NDArray[np.int64]) -> Sums:
     """Read the stored checksums of some scopes, ascending; on PostgreSQL others cannot change them until the end."""
-    lock = " ORDER BY key FOR UPDATE" if connection.dialect.name == "postgresql" else " ORDER BY key"
-    cursor, rows = _cursor(connection), []
-    for first in range(0, len(keys), KEYS_PER_STATEMENT):
-        part = ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT].tolist()))
-        where = f"table_name = {_mark(connection)} AND key IN ({part})"
-        cursor.execute(f"SELECT key, high, low FROM checksum WHERE {where}{lock}", (table,))
+    cursor, query = _cursor(connection), "SELECT key, high, low FROM checksum WHERE table_name = "
+    if connection.dialect.name == "postgresql":
+        cursor.execute(f"{query}%s AND key = ANY(%s) ORDER BY key FOR UPDATE", (table, keys.tolist()))
+        return as_sums(cursor.fetchall())
+    rows = []
+    for part in _parts(keys.tolist()):
+        cursor.execute(f"{query}? AND key IN ({part}) ORDER BY key", (table,))
         rows.extend(cursor.fetchall())
     return as_sums(rows)
 
 
-def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str) -> None:
-    keys, words = sums[0].tolist(), sums[1].view(np.int64).tolist()
-    cursor, mark = _cursor(connection), _mark(connection)
-    for first in range(0, len(keys), KEYS_PER_STATEMENT):
-        part = slice(first, first + KEYS_PER_STATEMENT)
-        values = chain.from_iterable((table, key, *pair) for key, pair in zip(keys[part], words[part], strict=True))
-        rows = ", ".join([f"({mark}, {mark}, {mark}, {mark})"] * len(keys[part]))
-        cursor.execute(f"INSERT INTO checksum (table_name, key, high, low) VALUES {rows} {on_conflict}", tuple(values))
+def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str) -> Sequence[int]:
+    """Insert checksums; return the keys that PostgreSQL returns."""
+    columns = [sums[0].tolist(), *sums[1].view(np.int64).T.tolist()]
+    cursor, into = _cursor(connection), "INSERT INTO checksum (table_name, key, high, low)"
+    if connection.dialect.name == "postgresql":
+        values = "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])"
+        cursor.execute(f"{into} {values} {on_conflict}", (table, *columns))
+        return [key for (key,) in cursor.fetchall()] if "RETURNING" in on_conflict else []
+    cursor.executemany(f"{into} VALUES (?, ?, ?, ?) {on_conflict}", zip(repeat(table), *columns))
+    return []
 
 
 def _delete(connection: sa.Connection, table: str, keys: Sequence[int]) -> None:
-    cursor = _cursor(connection)
+    cursor, mark = _cursor(connection), _mark(connection)
+    for part in _parts(keys):
+        cursor.execute(f"DELETE FROM checksum WHERE table_name = {mark} AND key IN ({part})", (table,))
+
+
+def _parts(keys: Sequence[int]) -> Iterator[str]:
+    """Yield lists of keys that one statement can hold."""
     for first in range(0, len(keys), KEYS_PER_STATEMENT):
-        part = ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT]))
-        cursor.execute(f"DELETE FROM checksum WHERE table_name = {_mark(connection)} AND key IN ({part})", (table,))
+        yield ", ".join(map(str, keys[first : first + KEYS_PER_STATEMENT]))
 
 
 def _cursor(connection: sa.Connection) -> Any:

@@ -202,7 +202,10 @@ OPERATIONS = {
 
 
 def read_contents(url: str) -> Contents:
-    """The rows of all tables, with keys by order instead of by number: those of rolled back rows are not used again."""
+    """The rows of all tables, with keys by order instead of by number: those of rolled back rows are not used again.
+
+    The records of failed analyses are left out: `count_failed_analyses`.
+    """
     engine = create_unchecked_engine(url)
     try:
         if current_version(engine) != known_versions()[-1]:
@@ -219,6 +222,9 @@ def _read_rows(connection: sa.Connection) -> Contents:
         for table in schema.metadata.sorted_tables
         if table.name not in WITHOUT
     }
+    failed = {row["id"] for row in rows["finding"] if row["status"] == "failed"}
+    rows["finding"] = [row for row in rows["finding"] if row["id"] not in failed]
+    rows["finding_run"] = [row for row in rows["finding_run"] if row["finding_id"] not in failed]
     places = {
         name: {row["id"]: number for number, row in enumerate(found_rows)}
         for name, found_rows in rows.items()
@@ -244,6 +250,18 @@ def _read_rows(connection: sa.Connection) -> Contents:
         for table in schema.metadata.sorted_tables
         if table.name in rows
     }
+
+
+def count_failed_analyses(url: str) -> int:
+    """The number of findings that say that an analysis failed."""
+    engine = create_unchecked_engine(url)
+    try:
+        if current_version(engine) != known_versions()[-1]:
+            return 0
+        with engine.connect() as connection:
+            return connection.scalar(sa.text("SELECT count(*) FROM finding WHERE status = 'failed'")) or 0
+    finally:
+        engine.dispose()
 
 
 def find_unsound(url: str) -> list[str]:

@@ -7,8 +7,10 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 import sqlalchemy as sa
 from forked_process import ForkedProcess, fork
@@ -206,6 +208,20 @@ class TestServerGone:
         fresh = connect(postgres_url)
         assert all_rows(fresh) == before
         fresh.dispose()
+
+    def test_a_connection_that_is_lost_in_a_commit_is_reported_once(
+        self, postgres_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def lose(connection: psycopg.Connection[Any]) -> None:
+            connection.pgconn.finish()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+        engine = connect(postgres_url)
+        monkeypatch.setattr(psycopg.Connection, "commit", lose)
+        with pytest.raises(DatabaseError, match="Check that the server runs"):
+            store_blocks(engine, scores({("t", "q"): 1}, of=prompts([("t", "q")])))
+        assert capsys.readouterr().err == ""
+        engine.dispose()
 
     def test_a_command_that_is_interrupted_reports_it_and_stores_nothing(
         self, postgres_url: str, cut: Callable[[], int], tmp_path: Path
