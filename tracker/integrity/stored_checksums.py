@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ LOCAL_SCOPES = (LAYOUT, COUNTERS)
 """Scopes of SQLite files only: the definitions of tables, indexes, triggers and views; the last issued keys."""
 
 KEYS_PER_STATEMENT = 500
+MIN_COPIED = 200
+"""Checksums from which PostgreSQL's COPY is tried first."""
 
 Sums = tuple[NDArray[np.int64], Words]
 """``(n,)`` ascending keys, and the ``(n, 2)`` checksums of their scopes."""
@@ -139,6 +141,8 @@ def add_to_checksums(connection: sa.Connection, table: str, changes: Sums) -> No
     changed = words.any(axis=1)
     keys, words = keys[changed], words[changed]
     if len(keys) and connection.dialect.name == "postgresql":
+        if len(keys) >= MIN_COPIED and _copy_new(connection, table, (keys, words)):
+            return
         # Another transaction may be adding to the same checksum: what is inserted here is new to all of them.
         inserted = _insert(connection, table, (keys, words), "ON CONFLICT DO NOTHING RETURNING key")
         is_stored = ~np.isin(keys, inserted)
@@ -193,8 +197,29 @@ def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str)
         values = "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])"
         cursor.execute(f"{into} {values} {on_conflict}", (table, *columns))
         return [key for (key,) in cursor.fetchall()] if "RETURNING" in on_conflict else []
-    cursor.executemany(f"{into} VALUES (?, ?, ?, ?) {on_conflict}", zip(repeat(table), *columns))
+    rows = [*zip(repeat(table), *columns)]
+    for first in range(0, len(rows), KEYS_PER_STATEMENT):
+        part = rows[first : first + KEYS_PER_STATEMENT]
+        marks = ", ".join(["(?, ?, ?, ?)"] * len(part))
+        cursor.execute(f"{into} VALUES {marks} {on_conflict}", tuple(chain.from_iterable(part)))
     return []
+
+
+def _copy_new(connection: sa.Connection, table: str, sums: Sums) -> bool:
+    """Insert checksums into PostgreSQL by COPY; return False, with none of them inserted, if one of them exists."""
+    from psycopg.errors import UniqueViolation
+
+    cursor = _cursor(connection)
+    cursor.execute("SAVEPOINT new_checksums")
+    try:
+        with cursor.copy("COPY checksum (table_name, key, high, low) FROM STDIN") as copy:
+            for row in zip(repeat(table), sums[0].tolist(), *sums[1].view(np.int64).T.tolist()):
+                copy.write_row(row)
+    except UniqueViolation:
+        cursor.execute("ROLLBACK TO SAVEPOINT new_checksums")
+        return False
+    cursor.execute("RELEASE SAVEPOINT new_checksums")
+    return True
 
 
 def _delete(connection: sa.Connection, table: str, keys: Sequence[int]) -> None:
