@@ -27,7 +27,7 @@ from tracker.connections.schema_versions import (
     known_versions,
     upgrade,
 )
-from tracker.connections.sqlite_connections import BUSY_SECONDS, TrackedConnection
+from tracker.connections.sqlite_connections import BUSY_SECONDS, TrackedConnection, begin_writing
 from tracker.connections.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url, format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import OPTION, prepare_recording, record_changes
@@ -288,4 +288,10 @@ def _is_store_or_empty(raw: sqlite3.Connection) -> bool:
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     prepare_recording(connection)
-    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+    if connection.get_execution_options().get("begin") != "IMMEDIATE":
+        connection.exec_driver_sql("BEGIN")
+        return
+    try:
+        begin_writing(connection.connection.dbapi_connection)  # type: ignore[arg-type]
+    except sqlite3.Error as error:
+        raise exc.OperationalError("BEGIN IMMEDIATE", None, error) from error

@@ -8,8 +8,10 @@ uses, another process may believe itself alone, delete the write-ahead log, and 
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,9 @@ from tracker.private_files.permissions import create_private_file
 
 BUSY_SECONDS = 60
 """How long a connection waits for another program that writes."""
+
+POLL_SECONDS = (0.002, 0.01)
+"""How long it sleeps between two attempts to write, at least and at most."""
 
 _lock = threading.RLock()
 _open: dict[Path, set[int]] = {}
@@ -44,6 +49,30 @@ class TrackedConnection(sqlite3.Connection):
         """Close the connection."""
         super().close()
         self._forget()
+
+
+def begin_writing(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that writes, as soon as no other program does.
+
+    All programs that wait have the same chance. SQLite itself asks the less often the longer it has waited, so that one
+    of many writers may never get its turn.
+
+    Raises:
+        sqlite3.OperationalError: others have been writing for `BUSY_SECONDS`, or the file cannot be written.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(*POLL_SECONDS))
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
 
 
 def keep_open(path: Path, close: Callable[[], None]) -> None:

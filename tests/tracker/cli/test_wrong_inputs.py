@@ -18,8 +18,8 @@ import sqlalchemy as sa
 import wrong_inputs
 from wrong_inputs import WrongInput
 
-from tracker import database
 from tracker.cli import main
+from tracker.connections import sqlite_connections
 from tracker.connections.driver_errors import explain_driver_error
 from tracker.connections.schema_versions import downgrade
 from tracker.database import connect, create_unchecked_engine
@@ -183,7 +183,7 @@ class TestServers:
     def test_a_store_that_another_program_locks_is_named(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+        monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.01)
         with contextlib.closing(sqlite3.connect("suffrage.db", isolation_level=None)) as other_program:
             other_program.execute("BEGIN IMMEDIATE")
             with pytest.raises(SystemExit) as stopped:

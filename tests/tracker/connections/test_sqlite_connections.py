@@ -5,15 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from tracker import schema
+from tracker.connections import sqlite_connections
 from tracker.database import connect, transaction
+from tracker.errors import DatabaseError
 from tracker.queries.sql.arrow import read_arrow, snapshot
 
 COUNT = "SELECT count(*) AS n FROM model"
@@ -99,3 +103,34 @@ def test_all_files_are_closed_when_an_engine_is_forgotten(path: Path) -> None:
     del engine, session
     gc.collect()
     assert open_descriptors(path) == 0
+
+
+def test_a_writer_that_has_waited_for_long_asks_as_often_as_a_new_one(
+    engine: sa.Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1000:
+            holder.execute("COMMIT")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    add_model(engine, "m")
+    holder.close()
+    assert len(pauses) == 1000
+    assert max(pauses[-100:]) <= sqlite_connections.POLL_SECONDS[1]
+    assert count_elsewhere(path) == 1
+
+
+def test_waiting_for_a_writer_ends(engine: sa.Engine, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.01)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(DatabaseError, match="another program has been writing"):
+        add_model(engine, "m")
+    holder.close()
+    add_model(engine, "m")
+    assert count_elsewhere(path) == 1
