@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from tracker.report.number_format import format_code, format_count, format_number, format_score, format_share, shorten
 from tracker.version import __version__
@@ -19,6 +20,9 @@ CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 """Control characters, and those that change the direction of the text around them."""
 INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060-\u2064\ufeff]+")
 """A text that nobody can see, or follow as a link."""
+
+EXPONENT = re.compile(r"\d[\d.]*e-\d+")
+"""A number such as 2.6e-273, in which a line could end at the minus sign."""
 
 
 def render_template(name: str, values: Mapping[str, Any]) -> str:
@@ -47,6 +51,11 @@ def make_visible(value: object) -> object:
     return "␣" if INVISIBLE.fullmatch(value) else CONTROL.sub("\ufffd", value)
 
 
+def keep_numbers_whole(text: object) -> Markup:
+    """Return a sentence as markup in which no line ends within a number."""
+    return Markup(EXPONENT.sub(r'<span class="short">\g<0></span>', str(escape(make_visible(text)))))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -63,6 +72,7 @@ def _environment() -> Environment:
         "share": format_share,
         "shorten": lambda text, length: shorten(text or "", length),
         "counted": format_count,
+        "sentence": keep_numbers_whole,
         "code": lambda text: format_code(str(make_visible(text))),
         "pretty": lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode(),
     }

@@ -140,11 +140,10 @@ def _other_table(data: bytes, mark: str, chance: random.Random) -> bytes:
     return out.getvalue().encode("utf-8", "replace")
 
 
-def dump(path: Path) -> list[Any]:
-    """Every row of every table."""
-    with contextlib.closing(sqlite3.connect(path)) as raw:
-        names = [name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return [(name, raw.execute(f'SELECT * FROM "{name}"').fetchall()) for name in names]
+def count_commits(watcher: sqlite3.Connection) -> int:
+    """A number that another connection changes when it commits a change."""
+    n: int = watcher.execute("PRAGMA data_version").fetchone()[0]
+    return n
 
 
 def readers() -> dict[str, Reader]:
@@ -180,7 +179,7 @@ def cases(samples: Path, seed: int, n_files: int) -> Iterator[tuple[str, dict[st
 def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
     store = folder / "store.db"
     engine = connect(f"sqlite:///{store}")
-    read, before = readers(), dump(store)
+    read, watcher = readers(), sqlite3.connect(store)
     outcomes: Counter[str] = Counter()
     faults, slowest, megabytes = [], 0.0, 0.0
     for number, (kind, files, name) in enumerate(cases(samples, seed, n_files)):
@@ -189,27 +188,28 @@ def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
         for file, data in files.items():
             (work / file).parent.mkdir(parents=True, exist_ok=True)
             (work / file).write_bytes(data)
+        before, fault = count_commits(watcher), ""
         forget_peak()
-        start, fault = time.process_time(), ""
+        start = time.process_time()
         try:
             read[kind](engine, work / name)
             outcomes["accepted"] += 1
-            fault = _find_unsound(engine)
-            before = dump(store)
         except SuffrageError:
             outcomes["rejected"] += 1
-            fault = "half stored" if dump(store) != before else ""
+            fault = "half stored" if count_commits(watcher) != before else ""
         except Exception:  # noqa: BLE001 - any of them is a fault
             fault = traceback.format_exc()[-1500:]
-        print(json.dumps({"n": number + 1, **outcomes, "fault": fault}), flush=True)
         slowest = max(slowest, spent := time.process_time() - start)
+        megabytes = max(megabytes, used := measure_memory())
         if spent > MAX_SECONDS:
             fault = f"took {spent:.1f} s"
-        megabytes = max(megabytes, used := measure_memory())
+        fault = fault or _find_unsound(engine)
+        print(json.dumps({"n": number + 1, **outcomes, "fault": fault}), flush=True)
         if fault or used > 500:
             kept = folder / "kept" / str(number)
             shutil.copytree(work, kept)
             faults.append(f"{kept / name} ({kind}): {fault or 'too much memory'}")
+    watcher.close()
     engine.dispose()
     print(json.dumps({**outcomes, "megabytes": round(megabytes), "seconds": round(slowest, 1), "faults": faults}))
 

@@ -20,6 +20,7 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.pipeline import compute_report
 from tracker.recording.verdict.recorded_lines import find_recorded_verdict
+from tracker.web.templates_environment import keep_numbers_whole
 
 LABEL = f"{HOSTILE[0]}@1"
 
@@ -232,3 +233,9 @@ def test_a_command_that_repeats_a_finding_has_its_parameters(get: Get) -> None:
     command = read(get, "/finding/1.json")["finding"]["command"]
     assert command.startswith("suffrage analyze rank-intervals ")
     assert "--n-resamples 50" in command
+
+
+def test_no_line_of_a_sentence_ends_within_a_number() -> None:
+    assert keep_numbers_whole("<b> by 0.18, p = 2.6e-273).") == (
+        '&lt;b&gt; by 0.18, p = <span class="short">2.6e-273</span>).'
+    )
