@@ -54,7 +54,7 @@ class TrackedConnection(sqlite3.Connection):
 def begin_writing(connection: sqlite3.Connection) -> None:
     """Begin a transaction that writes, as soon as no other program does.
 
-    All programs that wait have the same chance. SQLite itself asks the less often the longer it has waited, so that one
+    All programs that wait have the same chance. SQLite itself pauses the longer the longer it has waited, so that one
     of many writers may never get its turn.
 
     Raises:

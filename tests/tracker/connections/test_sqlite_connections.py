@@ -105,7 +105,7 @@ def test_all_files_are_closed_when_an_engine_is_forgotten(path: Path) -> None:
     assert open_descriptors(path) == 0
 
 
-def test_a_writer_that_has_waited_for_long_asks_as_often_as_a_new_one(
+def test_a_writer_that_has_waited_for_long_tries_as_often_as_a_new_one(
     engine: sa.Engine, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
