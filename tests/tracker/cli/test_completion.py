@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -64,11 +66,21 @@ class TestNames:
 class TestWithoutAStore:
     @pytest.mark.parametrize(
         "database",
-        ["sqlite:///none.db", "nonsense", "sqlite:///junk.db", "postgresql://x@127.0.0.1:9/x", "sqlite:///empty.db"],
+        [
+            "sqlite:///none.db",
+            "nonsense",
+            "sqlite:///junk.db",
+            "postgresql://x@127.0.0.1:9/x",
+            "sqlite:///empty.db",
+            "sqlite:///damaged.db",
+        ],
     )
     def test_nothing_is_offered_and_nothing_fails(self, database: str, tmp_path: Path) -> None:
         Path("junk.db").write_text("no database " * 200)
         Path("empty.db").touch()
+        with contextlib.closing(sqlite3.connect("damaged.db")) as connection:
+            connection.execute("CREATE TABLE benchmark (name TEXT)")
+        Path("damaged.db").write_bytes(Path("damaged.db").read_bytes().replace(b"benchmark", b"\xed(nchmark"))
         assert completed("leaderboard", "--database", database, "") == []
         assert completed("lea") == ["leaderboard"]
 

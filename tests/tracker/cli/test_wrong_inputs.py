@@ -71,6 +71,7 @@ def _write_other_stores(folder: Path, sqlite_template: Path) -> None:
     with sqlite3.connect(folder / "other.db") as foreign:
         foreign.execute("CREATE TABLE run (name TEXT)")
     foreign.close()
+    (folder / "damaged.db").write_bytes((folder / "other.db").read_bytes().replace(b"run", b"\xed(n"))
     shutil.copy(sqlite_template, folder / "empty.db")
     shutil.copy(sqlite_template, folder / "newer.db")
     with sqlite3.connect(folder / "newer.db") as newer:

@@ -147,6 +147,8 @@ STORES = [
     wrong("results-as-store", "models --database scores.csv", "not a SQLite", "suffrage ingest scores.csv"),
     wrong("store-of-another-program", "models --database other.db", "another program", "--database"),
     wrong("ingest-into-another-program", "ingest scores.csv --database other.db", "another program", "--database"),
+    wrong("damaged-store", "models --database damaged.db", "damaged", "malformed"),
+    wrong("ingest-a-damaged-file", "ingest damaged.db --benchmark b", "is a SQLite database, but not a store"),
     wrong("newer-store", "models --database newer.db", "newer", "git pull"),
     wrong("older-store", "models --database older.db", "suffrage db upgrade --database sqlite:///older.db"),
     wrong("other-engine", "models --database mysql://me:secret@host/results", "mysql", "postgresql://"),

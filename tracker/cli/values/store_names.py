@@ -74,7 +74,7 @@ def list_names(database: str | None, kinds: Sequence[str]) -> list[str]:
         if url.get_backend_name() == "sqlite":
             return _read_sqlite(Path(str(url.database)), statements)
         return _read_postgresql(url.set(drivername="postgresql").render_as_string(hide_password=False), statements)
-    except (SuffrageError, sqlite3.Error, OSError):
+    except (SuffrageError, sqlite3.Error, UnicodeDecodeError, OSError):
         return []
 
 

@@ -28,6 +28,8 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
             known = connection.execute(query, (VERSION_TABLE,)).fetchone()
     except OSError as error:
         return f"cannot be opened: {error.strerror or error}"
+    except UnicodeDecodeError:  # SQLite quotes the damaged name
+        return "the SQLite file cannot be read: a name in it is no text"
     except sqlite3.Error as error:
         return f"the SQLite file cannot be read: {error}"
     return None if known else "it is a SQLite file of another program"
