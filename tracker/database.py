@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shlex
 import sqlite3
@@ -35,6 +36,9 @@ from tracker.suggestions import find_similar, format_guess
 
 KEYS_PER_QUERY = 1000
 """Keys in one statement; databases limit the number of its parameters."""
+
+POOL_LOGGER = "sqlalchemy.pool.impl.QueuePool.suffrage"
+"""Name of the logger of connections to PostgreSQL."""
 
 Key = TypeVar("Key")
 
@@ -81,7 +85,9 @@ def _close_connections() -> None:
 def _create_engine(url: str | None) -> sa.Engine:
     address = sa.make_url(database_url(url))
     if address.get_backend_name() != "sqlite":
-        engine = sa.create_engine(address)
+        engine = sa.create_engine(address, pool_logging_name=POOL_LOGGER.rpartition(".")[2])
+        # A connection that is lost raises an error, which is explained; the pool would log a traceback besides.
+        logging.getLogger(POOL_LOGGER).setLevel(logging.CRITICAL + 1)
         record_changes(engine)
         return engine
     path = Path(str(address.database))

@@ -209,15 +209,16 @@ class TestServerGone:
         assert all_rows(fresh) == before
         fresh.dispose()
 
-    def test_a_connection_that_is_lost_in_a_commit_is_reported_once(
-        self, postgres_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    def test_a_connection_that_is_lost_while_a_commit_is_prepared_is_reported_once(
+        self, postgres_url: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        def lose(connection: psycopg.Connection[Any]) -> None:
-            connection.pgconn.finish()
+        def lose(connection: sa.Connection) -> None:
+            raw: Any = connection.connection
+            raw.pgconn.finish()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
         engine = connect(postgres_url)
-        monkeypatch.setattr(psycopg.Connection, "commit", lose)
+        sa.event.listen(engine, "commit", lose)
         with pytest.raises(DatabaseError, match="Check that the server runs"):
             store_blocks(engine, scores({("t", "q"): 1}, of=prompts([("t", "q")])))
         assert capsys.readouterr().err == ""
