@@ -173,17 +173,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0; 1 for an error; 2 for a wrong command line; 130 after Ctrl-C; 141 if the reader of stdout is gone.
     """
+    sys.exit(_run(arguments))
+
+
+def _prepare_process() -> None:
     open_closed_streams()
     gc.set_threshold(GC_THRESHOLD)
     import_pyarrow_without_pandas()
     atexit.register(gc.freeze)  # else Python frees every object of every library one by one, only to exit
     remove_temporary_folders()
-    sys.exit(_run(read_arguments() if arguments is None else list(arguments)))
 
 
-def _run(arguments: list[str]) -> int:
+def _run(given: Sequence[str] | None) -> int:
     """Run a command; print its error, or the traceback of a fault of the program."""
+    arguments: list[str] = []
     try:
+        _prepare_process()
+        arguments = read_arguments() if given is None else list(given)
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import psycopg
 from psycopg import errors
 
+from tracker.cli import _run, main
 from tracker.connections import sqlite_connections
 
 Kind = Literal["io", "full", "lost", "answer_lost", "memory", "clock"]
@@ -239,6 +240,8 @@ def _fail_in_functions(faults: Faults) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(folders):
             if frame.f_code.co_name in ("__del__", "_forget", "_close_connections"):
                 return  # Python itself reports what fails there
+            if frame.f_code in (main.__code__, _run.__code__):
+                return  # they explain what fails within them
             if faults.strikes(f"{frame.f_code.co_filename.removeprefix(product)}:{frame.f_lineno}"):
                 sys.setprofile(None)
                 raise MemoryError
