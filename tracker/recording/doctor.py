@@ -160,9 +160,9 @@ def _damage(engine: sa.Engine) -> str:
 
 def _room(engine: sa.Engine) -> Check:
     if engine.dialect.name != "sqlite":
-        with engine.connect() as connection:
-            size = connection.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0
-            server = connection.scalar(sa.text("SHOW server_version"))
+        with transaction(engine, write=False) as session:
+            size = session.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0
+            server = session.scalar(sa.text("SHOW server_version"))
         return Check(name="room", verdict="ok", result=f"{_bytes(size)} on PostgreSQL {server}")
     path = Path(str(engine.url.database)).absolute()
     wal = Path(f"{path}-wal")

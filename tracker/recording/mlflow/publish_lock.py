@@ -10,11 +10,14 @@ import sqlalchemy as sa
 from filelock import FileLock, Timeout
 from sqlalchemy import exc
 
+from tracker.database import transaction
 from tracker.errors import PublishingError
 from tracker.private_files.permissions import permissions_beside
 from tracker.recording.mlflow.tracking_store import MlflowStore
 
 PATIENCE_SECONDS = 300
+LOCK_TIMEOUT = "55P03"
+"""PostgreSQL's error code for a lock that was waited for too long."""
 
 
 @contextmanager
@@ -23,6 +26,7 @@ def lock_publishing(engine: sa.Engine) -> Iterator[None]:
 
     Raises:
         PublishingError: another process held the lock for too long.
+        DatabaseError: the server is unreachable, or the role lacks a privilege.
     """
     busy = PublishingError(
         f"Another process has been publishing for over {PATIENCE_SECONDS} s. The results are safe in the store. Run "
@@ -37,13 +41,16 @@ def lock_publishing(engine: sa.Engine) -> Iterator[None]:
         except Timeout as error:
             raise busy from error
         return
-    with engine.connect() as connection:
+    with transaction(engine, write=False) as session:
+        connection = session.connection()
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE_SECONDS}s'")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         try:  # a lock that needs the right to write, and that ingesting does not wait for
             connection.exec_driver_sql("SELECT id FROM database FOR UPDATE")
         except exc.OperationalError as error:
-            raise busy from error
+            if getattr(error.orig, "sqlstate", None) == LOCK_TIMEOUT:
+                raise busy from error
+            raise
         yield
 
 
