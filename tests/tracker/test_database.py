@@ -16,6 +16,7 @@ from psycopg import errors
 from tracker.connections.driver_errors import driver, explain_driver_error
 from tracker.connections.schema_versions import current_version, migrating, upgrade
 from tracker.connections.store_url import format_url
+from tracker.copying.store_copy import reading, writing
 from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError
 
@@ -59,6 +60,11 @@ class TestErrors:
     def test_such_an_error_within_an_upgrade_is_explained(self, store: sa.Engine) -> None:
         with pytest.raises(DatabaseError, match="the disk is full"), migrating(store):
             raise driver(store.dialect.name).OperationalError("disk I/O error")
+
+    def test_such_an_error_within_a_copy_is_explained(self, store: sa.Engine) -> None:
+        for opened in (reading, writing):
+            with pytest.raises(DatabaseError, match="the disk is full"), opened(store):
+                raise driver(store.dialect.name).OperationalError("disk I/O error")
 
     def test_a_fault_of_the_servers_disk_is_no_full_disk(self, store: sa.Engine) -> None:
         fault = errors.IoError('could not read block 7 in file "base/1/2": Input/output error')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from sqlalchemy import exc
 
 from tracker.connections.sqlite_connections import BUSY_SECONDS
 from tracker.connections.store_url import format_url
+from tracker.errors import DatabaseError
 
 NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
@@ -26,6 +29,20 @@ def driver(engine: str) -> Any:
     import psycopg
 
     return psycopg
+
+
+@contextmanager
+def explained_errors(engine: sa.Engine) -> Iterator[None]:
+    """Explain the errors of a lost connection, a full disk and the like in the block, bare or wrapped by SQLAlchemy.
+
+    Raises:
+        DatabaseError: instead of them.
+    """
+    bare = driver(engine.dialect.name)
+    try:
+        yield
+    except (bare.OperationalError, bare.InterfaceError, exc.OperationalError, exc.InterfaceError) as error:
+        raise DatabaseError(explain_driver_error(error, engine)) from error
 
 
 def explain_driver_error(error: Exception, engine: sa.Engine) -> str:

@@ -9,8 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
-from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.driver_errors import explain_driver_error, explained_errors
 from tracker.connections.schema_versions import current_version
 from tracker.connections.store_url import format_url
 from tracker.copying.store_copy import CopyResult, check_empty, copy_store
@@ -44,7 +45,7 @@ def back_up(store: sa.Engine, path: Path, progress: Progress | None = None) -> N
         target = create_unchecked_engine(f"sqlite:///{path}")
         try:
             copy_store(store, target, progress=progress)
-            with target.connect() as connection:
+            with explained_errors(target), target.connect() as connection:
                 connection.exec_driver_sql("ROLLBACK")
                 connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
         finally:
@@ -92,7 +93,7 @@ def restore(path: Path, store: sa.Engine, *, replace: bool = False, progress: Pr
     """
     check_backup(path)
     if not replace and current_version(store) is not None:
-        with store.connect() as connection:
+        with explained_errors(store), store.connect() as connection:
             check_empty(connection, store, "Replace it with --replace, or restore into a new store.")
     with open_store_file(path) as backup:
         return copy_store(backup, store, replace=replace, progress=progress)
@@ -111,5 +112,5 @@ def _copy_pages(store: sa.Engine, path: Path, progress: Progress | None) -> None
             connection.execute(sa.text("SELECT count(*) FROM sqlite_master"))  # the first read fixes the snapshot
             source.backup(copy, pages=PAGES_PER_STEP, progress=report)
             copy.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, exc.DBAPIError) as error:
         raise DatabaseError(explain_driver_error(error, store)) from error

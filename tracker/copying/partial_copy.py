@@ -8,6 +8,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tracker.connections.driver_errors import explained_errors
 from tracker.connections.schema_versions import upgrade
 from tracker.copying.engines import fill_table, read_rows
 from tracker.copying.store_copy import naming_table, reading, writing
@@ -126,7 +127,7 @@ def copy_part(
                 n_findings=_count(origin, "finding", "1 = 1" if part.is_whole else _about(part)),
                 n_files_left_out=_count_files(origin, part) - n_rows["source"],
             )
-        with target.connect() as connection:  # a file by itself, without a log beside it
+        with explained_errors(target), target.connect() as connection:  # a file by itself, without a log beside it
             connection.connection.dbapi_connection.execute("PRAGMA journal_mode=DELETE")  # type: ignore[union-attr]
     finally:
         target.dispose()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.connections.driver_errors import driver, explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
 from tracker.connections.schema_versions import current_version
 from tracker.connections.store_url import format_url
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
@@ -113,7 +113,7 @@ def copy_store(
                 f"The store {format_url(source.url)} is damaged: {wrong[0]}. Nothing was copied. See: suffrage doctor"
             )
     if target.dialect.name == "postgresql":
-        with target.begin() as connection:
+        with explained_errors(target), target.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
     return CopyResult(tables=copied, seconds=time.perf_counter() - began)
 
@@ -206,18 +206,23 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     options = (
         {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     )
-    try:
-        with engine.connect().execution_options(**options) as connection, connection.begin():
-            yield connection
-    except (exc.OperationalError, exc.InterfaceError) as error:
-        raise DatabaseError(explain_driver_error(error, engine)) from error
+    with (
+        explained_errors(engine),
+        engine.connect().execution_options(**options) as connection,
+        connection.begin(),
+    ):
+        yield connection
 
 
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open an exclusive transaction; its references are checked at its end."""
     try:
-        with engine.execution_options(begin="IMMEDIATE").connect() as connection, connection.begin():
+        with (
+            explained_errors(engine),
+            engine.execution_options(begin="IMMEDIATE").connect() as connection,
+            connection.begin(),
+        ):
             if engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
             else:

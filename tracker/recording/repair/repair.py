@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import exc
 
-from tracker.connections.driver_errors import driver, explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
 from tracker.copying.store_faults import SCORES, StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
 from tracker.database import lock_for_writing
@@ -294,7 +294,11 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
         DatabaseError: the store cannot be written.
     """
     try:
-        with engine.execution_options(begin="IMMEDIATE").connect() as connection, connection.begin():
+        with (
+            explained_errors(engine),
+            engine.execution_options(begin="IMMEDIATE").connect() as connection,
+            connection.begin(),
+        ):
             if engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
             else:
