@@ -184,12 +184,12 @@ def _prepare_process() -> None:
     remove_temporary_folders()
 
 
-def _run(given: Sequence[str] | None) -> int:
+def _run(words: Sequence[str] | None) -> int:
     """Run a command; print its error, or the traceback of a fault of the program."""
     arguments: list[str] = []
     try:
         _prepare_process()
-        arguments = read_arguments() if given is None else list(given)
+        arguments = read_arguments() if words is None else list(words)
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)

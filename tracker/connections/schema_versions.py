@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from tracker.connections.driver_errors import driver, explain_driver_error
+from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
 from tracker.connections.store_url import format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import stop_recording
@@ -58,14 +58,14 @@ def check_not_foreign(engine: sa.Engine) -> None:
     """Reject a SQLite file with tables of another program; a PostgreSQL database may hold several programs' tables.
 
     Raises:
-        DatabaseError: it has such tables.
+        DatabaseError: it has such tables, or cannot be read.
     """
     path = Path(str(engine.url.database))
-    if (
-        engine.dialect.name == "sqlite"
-        and path.is_file()
-        and set(sa.inspect(engine).get_table_names()) - {VERSION_TABLE}
-    ):
+    if engine.dialect.name != "sqlite" or not path.is_file():
+        return
+    with explained_errors(engine):
+        names = set(sa.inspect(engine).get_table_names())
+    if names - {VERSION_TABLE}:
         raise DatabaseError(f"{path} holds tables of another program. Choose another file: --database FILE.db")
 
 
