@@ -54,8 +54,8 @@ class TrackedConnection(sqlite3.Connection):
 def begin_writing(connection: sqlite3.Connection) -> None:
     """Begin a transaction that writes, as soon as no other program does.
 
-    All programs that wait have the same chance. SQLite itself pauses the longer the longer it has waited, so that one
-    of many writers may never get its turn.
+    All programs that wait have the same chance. SQLite itself tries the less often the longer it has waited, so that
+    one of many writers may never get its turn.
 
     Raises:
         sqlite3.OperationalError: others have been writing for `BUSY_SECONDS`, or the file cannot be written.

@@ -201,9 +201,8 @@ def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
             fault = traceback.format_exc()[-1500:]
         slowest = max(slowest, spent := time.process_time() - start)
         megabytes = max(megabytes, used := measure_memory())
-        if spent > MAX_SECONDS:
-            fault = f"took {spent:.1f} s"
-        fault = fault or _find_unsound(engine)
+        slow = f"took {spent:.1f} s" if spent > MAX_SECONDS else ""
+        fault = fault or slow or _find_unsound(engine)
         print(json.dumps({"n": number + 1, **outcomes, "fault": fault}), flush=True)
         if fault or used > 500:
             kept = folder / "kept" / str(number)
