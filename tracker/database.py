@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
-from tracker.connections.driver_errors import NOT_ALLOWED, driver, explain_driver_error
+from tracker.connections.driver_errors import NOT_ALLOWED, explain_driver_error, explained_errors
 from tracker.connections.schema_versions import (
     VERSION_TABLE,
     check_not_foreign,
@@ -37,8 +37,8 @@ from tracker.suggestions import find_similar, format_guess
 KEYS_PER_QUERY = 1000
 """Keys in one statement; databases limit the number of its parameters."""
 
-POOL_LOGGER = "sqlalchemy.pool.impl.QueuePool.suffrage"
-"""Name of the logger of connections to PostgreSQL."""
+POOL_NAME = "suffrage"
+"""Ends the name of the logger of connections to PostgreSQL."""
 
 Key = TypeVar("Key")
 
@@ -85,9 +85,9 @@ def _close_connections() -> None:
 def _create_engine(url: str | None) -> sa.Engine:
     address = sa.make_url(database_url(url))
     if address.get_backend_name() != "sqlite":
-        engine = sa.create_engine(address, pool_logging_name=POOL_LOGGER.rpartition(".")[2])
+        engine = sa.create_engine(address, pool_logging_name=POOL_NAME)
         # A connection that is lost raises an error, which is explained; the pool would log a traceback besides.
-        logging.getLogger(POOL_LOGGER).setLevel(logging.CRITICAL + 1)
+        logging.getLogger(f"sqlalchemy.pool.impl.QueuePool.{POOL_NAME}").setLevel(logging.CRITICAL + 1)
         record_changes(engine)
         return engine
     path = Path(str(address.database))
@@ -144,14 +144,12 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
     """
     bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED", **{OPTION: write})
     try:
-        with Session(bound, expire_on_commit=False) as session, session.begin():
+        with explained_errors(engine), Session(bound, expire_on_commit=False) as session, session.begin():
             if exclusive and engine.dialect.name == "postgresql":
                 lock_for_writing(session.connection())
             yield session
-    except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
-        raise DatabaseError(explain_driver_error(error, engine)) from error
     except exc.DBAPIError as error:
-        if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
+        if getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise
         raise DatabaseError(explain_driver_error(error, engine)) from error
 

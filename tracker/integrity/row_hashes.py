@@ -61,7 +61,7 @@ def hash_rows(table: sa.Table, rows: Sequence[Row]) -> tuple[NDArray[np.int64], 
     Returns:
         ``(n,)`` keys of their scopes, and ``(n, 2)`` hashes.
     """
-    columns = [[row[place] for row in rows] for place in range(len(rows[0]))]
+    columns = [[row[place] for row in rows] for place in range(len(rows[0]))]  # zip would keep an iterator for each row
     kinds = column_kinds(table)
     keys, name = {}, scope_column(table)
     if name is not None:
