@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tracker.evaluating.local.stop_strings import decode_tokens
+from tracker.evaluating.local.decoding.stop_strings import decode_tokens
 
 
 @dataclass

@@ -20,7 +20,8 @@ from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import process_in_halves
 from tracker.evaluating.local.response_contexts import PromptContext, ResponseContexts
 from tracker.evaluating.local.sampling import stream_key
-from tracker.evaluating.local.tokens import Context, Ids
+from tracker.evaluating.local.tokenization import Ids
+from tracker.evaluating.local.tokens import Context
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling, claim_batch
 

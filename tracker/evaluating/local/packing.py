@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.evaluating.local.tokens import EncodedPrompt, Ids
+from tracker.evaluating.local.tokenization import Ids
+from tracker.evaluating.local.tokens import EncodedPrompt
 
 WORTH_SHARING = 16
 """Minimum tokens of a common prefix to compute it separately."""

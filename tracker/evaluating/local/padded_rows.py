@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.tokens import EncodedPrompt, Ids
+from tracker.evaluating.local.tokenization import Ids
+from tracker.evaluating.local.tokens import EncodedPrompt
 
 
 def score_option_by_option(

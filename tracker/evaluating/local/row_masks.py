@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
 
 MaskFunction = Callable[[Any, Any, Any, Any], Any]
 """Whether a query attends to a key, from the indices of batch, head, query and key; as in transformers."""
@@ -21,9 +24,23 @@ IMPLEMENTATIONS = ("sdpa", "eager", "flex_attention")
 ALIGNMENT = 16
 """Rows of a mask begin at multiples of this number of elements, as fast attention kernels require."""
 CPU_QUERIES = 128
-"""Tokens of a row whose attention is computed together on a CPU; fewer skip more keys after them."""
+"""Maximum tokens of a row whose attention is computed together on a CPU; fewer skip more keys."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
 """Names in model configurations of the attention window of sliding-window layers."""
+
+
+class QueryBlock(NamedTuple):
+    """Neighbouring tokens of a row, which only attend to the prefix and to a part of the row.
+
+    Attributes:
+        first: index of the block's first token, without the prefix.
+        last: index after its last token.
+        start: index of the first token that one of them attends to.
+    """
+
+    first: int
+    last: int
+    start: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,6 +53,7 @@ class RowLayout:
         positions: ``(n_prefix + s,)`` position of each token in its text.
         n_prefix: number of tokens of the prefix.
         n_masks: number of masks that the model has built from the layout.
+        mask_parts: parts of a mask by block, with the mask, by its identity.
     """
 
     owner: Any
@@ -43,11 +61,42 @@ class RowLayout:
     positions: Any
     n_prefix: int
     n_masks: int = field(default=0)
+    mask_parts: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
 
     @property
     def n_tokens(self) -> int:
         """Return the tokens of the row, without the prefix."""
         return len(self.positions) - self.n_prefix
+
+    @cached_property
+    def blocks(self) -> list[QueryBlock]:
+        """Return the row as blocks of at most `CPU_QUERIES` tokens: several whole prompts, or a part of one."""
+        owner = self.owner[self.n_prefix :].cpu().numpy()
+        ends = [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
+        blocks: list[QueryBlock] = []
+        for start, end in pairwise([0, *ends]):
+            if blocks and end - blocks[-1].start <= CPU_QUERIES:
+                blocks[-1] = blocks[-1]._replace(last=end)
+                continue
+            for first in range(start, end, CPU_QUERIES):
+                blocks.append(QueryBlock(first=first, last=min(first + CPU_QUERIES, end), start=start))
+        return blocks
+
+    def cut_mask(self, mask: Any) -> list[Any]:
+        """Return the parts of a mask ``(batch, heads, s, n_prefix + s)`` by block; cached, since layers share masks."""
+        if id(mask) not in self.mask_parts:
+            parts = [self.cut_keys(mask[:, :, block.first : block.last], block, axis=3) for block in self.blocks]
+            self.mask_parts[id(mask)] = mask, parts
+        return self.mask_parts[id(mask)][1]
+
+    def cut_keys(self, tensor: Any, block: QueryBlock, axis: int = 2) -> Any:
+        """Return the part of a tensor for the keys that a block attends to."""
+        import torch
+
+        if not block.start:
+            return tensor.narrow(axis, 0, self.n_prefix + block.last)
+        of_prompts = tensor.narrow(axis, self.n_prefix + block.start, block.last - block.start)
+        return torch.cat([tensor.narrow(axis, 0, self.n_prefix), of_prompts], dim=axis) if self.n_prefix else of_prompts
 
     def restrict(self, mask_function: MaskFunction) -> MaskFunction:
         """Return the mask function of a text as one of the row.
@@ -165,7 +214,7 @@ def _replace_builders(change: int) -> None:
 def _attend(
     original: Callable[..., Any], module: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any, **arguments: Any
 ) -> Any:
-    """Compute attention in a row on a CPU by blocks of queries; each block only reads keys up to its end."""
+    """Compute attention in a row on a CPU by blocks of queries; each block only reads the prefix and its prompts."""
     layout = _LAYOUT.get()
     sizes = None if layout is None else (layout.n_tokens, len(layout.positions))
     is_plain = getattr(mask, "ndim", 0) == 4 and mask.shape[2:] == sizes and arguments.get("position_bias") is None
@@ -173,12 +222,18 @@ def _attend(
         return original(module, query, key, value, mask, *rest, **arguments)
     import torch
 
-    parts = []
-    for first in range(0, layout.n_tokens, CPU_QUERIES):
-        last = min(first + CPU_QUERIES, layout.n_tokens)
-        end = layout.n_prefix + last
-        block = (query[:, :, first:last], key[:, :, :end], value[:, :, :end], mask[:, :, first:last, :end])
-        parts.append(original(module, *block, *rest, **arguments)[0])
+    parts = [
+        original(
+            module,
+            query[:, :, block.first : block.last],
+            layout.cut_keys(key, block),
+            layout.cut_keys(value, block),
+            part,
+            *rest,
+            **arguments,
+        )[0]
+        for block, part in zip(layout.blocks, layout.cut_mask(mask), strict=True)
+    ]
     return torch.cat(parts, dim=1), None
 
 

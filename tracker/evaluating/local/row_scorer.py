@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.packing import PackedRow, pack_row
 from tracker.evaluating.local.row_masks import RowLayout, find_window, use_attention, use_layout
-from tracker.evaluating.local.tokens import EncodedPrompt, Ids
+from tracker.evaluating.local.tokenization import Ids
+from tracker.evaluating.local.tokens import EncodedPrompt
 
 MaskRoute = Literal["builders", "argument", "flex"]
 """How a mask reaches the layers: the model builds one per kind of layer; or all layers receive the same one; or the

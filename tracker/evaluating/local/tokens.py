@@ -1,4 +1,4 @@
-"""Tokenize contexts and options; few-shot examples are dropped if they do not fit."""
+"""Tokenized contexts and options; few-shot examples are dropped if they do not fit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.evaluating.local.loading import LanguageModel
+from tracker.evaluating.local.tokenization import TEXTS_AT_ONCE, Ids, tokenize
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.scoring.label_spellings import group_tokens, list_spellings, sum_spellings
-
-TEXTS_AT_ONCE = 200
-Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,46 +198,6 @@ def describe_excess(model: LanguageModel, context: Context, kept: int = 0) -> st
         f"the prompt is {context.n_over:,} tokens longer than the context of {model.name} ({model.context:,} "
         f"tokens{room})"
     )
-
-
-def tokenize(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
-    """Tokenize texts.
-
-    End tokens that the tokenizer appends, such as ``</s>`` or ``[SEP]``, are removed for a model that continues the
-    text. Start tokens stay.
-
-    Args:
-        model: its tokenizer is used.
-        texts: any number of texts.
-        chat: whether the texts went through the chat template, which adds special tokens itself.
-        bare: whether to add no special tokens at all.
-    """
-    tokenizer: Any = model.tokenizer
-    bos_token = tokenizer.bos_token
-    is_complete = [chat or bare or bool(bos_token and text.startswith(bos_token)) for text in texts]
-    n_ends = 0 if model.is_encoder_decoder or all(is_complete) else _count_end_tokens(tokenizer)
-    ids_by_text: list[Ids] = [()] * len(texts)
-    for complete in (False, True):
-        places = [at for at, text_is_complete in enumerate(is_complete) if text_is_complete == complete]
-        for first in range(0, len(places), TEXTS_AT_ONCE):
-            part = places[first : first + TEXTS_AT_ONCE]
-            encodings = tokenizer(
-                [texts[at] for at in part], add_special_tokens=not complete, padding=False, truncation=False,
-                return_attention_mask=False, verbose=False,
-            )  # fmt: skip
-            for at, ids in zip(part, encodings["input_ids"], strict=True):
-                ids_by_text[at] = tuple(ids if complete else ids[: len(ids) - n_ends])
-    return ids_by_text
-
-
-def _count_end_tokens(tokenizer: Any) -> int:
-    """Return the number of tokens that a tokenizer appends to every text."""
-    with_marks, plain = (
-        tokenizer("a", add_special_tokens=marks, verbose=False)["input_ids"] for marks in (True, False)
-    )
-    n_more = len(with_marks) - len(plain)
-    first = next((at for at in range(n_more + 1) if with_marks[at : at + len(plain)] == plain), n_more)
-    return n_more - first
 
 
 def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, chat: bool) -> str:

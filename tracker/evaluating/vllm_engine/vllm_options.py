@@ -14,7 +14,8 @@ import numpy as np
 
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.option_scorer import OptionScorer
-from tracker.evaluating.local.tokens import EncodedPrompt, Ids, describe_excess
+from tracker.evaluating.local.tokenization import Ids
+from tracker.evaluating.local.tokens import EncodedPrompt, describe_excess
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, claim_batch
 

@@ -238,7 +238,7 @@ class TestMasks:
         )
 
     @pytest.mark.parametrize("family", ["mistral", "gemma3_text"])
-    def test_blocks_of_queries_read_no_key_behind_them(
+    def test_blocks_of_queries_only_read_the_prefix_and_their_prompts(
         self, family_of: Callable[..., LanguageModel], monkeypatch: pytest.MonkeyPatch, family: str
     ) -> None:
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as ATTENTION
@@ -267,8 +267,27 @@ class TestMasks:
         n_all = max(n_keys)
         assert n_all > 500
         np.testing.assert_allclose(compute(50), together, atol=1e-5)
+        owner = pack_row(members, 20).owner
+        blocks = RowLayout(owner=torch.tensor(owner), branch=None, positions=owner, n_prefix=0).blocks
+        assert max(block.start for block in blocks) > 100
         n_layers = model.model.config.num_hidden_layers
-        assert sorted(n_keys) == sorted(n_layers * [20, *range(70, n_all, 50), n_all])
+        assert sorted(n_keys) == sorted(n_layers * [20, *(20 + block.last - block.start for block in blocks)])
+
+    @given(st.lists(st.integers(min_value=1, max_value=400), min_size=1, max_size=30), st.integers(0, 3))
+    def test_blocks_cover_the_row_and_all_that_their_tokens_attend_to(self, sizes: list[int], n_prefix: int) -> None:
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        with_prefix = np.concatenate([np.full(n_prefix, -1), owner])
+        layout = RowLayout(owner=torch.tensor(with_prefix), branch=None, positions=with_prefix, n_prefix=n_prefix)
+        assert [at for block in layout.blocks for at in range(block.first, block.last)] == list(range(len(owner)))
+        for block in layout.blocks:
+            assert block.last - block.first <= row_masks.CPU_QUERIES
+            attended = np.flatnonzero(np.isin(owner, owner[block.first : block.last]))
+            assert block.start == attended[0]
+            assert block.first == block.start or len(set(owner[block.start : block.last])) == 1
+        keys = torch.arange(len(with_prefix))[None, None, :, None]
+        for block in layout.blocks:
+            expected = [*range(n_prefix), *range(n_prefix + block.start, n_prefix + block.last)]
+            assert layout.cut_keys(keys, block)[0, 0, :, 0].tolist() == expected
 
     def test_replaced_functions_are_restored_after_the_last_row(self) -> None:
         from transformers import masking_utils

@@ -15,7 +15,7 @@ from tracker.evaluating.local.decoding.prefix_cache import compute_prefix
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import is_out_of_memory
 from tracker.evaluating.local.self_check import UNSUPPORTED, find_tolerance
-from tracker.evaluating.local.tokens import Ids
+from tracker.evaluating.local.tokenization import Ids
 
 N_TESTED = 64
 """Tokens of the prompt on which a model is tested."""

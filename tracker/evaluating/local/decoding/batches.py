@@ -9,7 +9,7 @@ from itertools import groupby
 
 from tracker.evaluating.local.decoding.batch_test import Batching
 from tracker.evaluating.local.packing import WORTH_SHARING, find_shared_prefix
-from tracker.evaluating.local.tokens import Ids
+from tracker.evaluating.local.tokenization import Ids
 
 STEP_COST = 8
 """Tokens of a prompt that are computed in about the time of one step of generation, which reads all weights."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from tracker.evaluating.local.decoding.generate import find_filler, generate, pad_rows
 from tracker.evaluating.local.decoding.prefix_cache import PrefixCache, has_attention_layers
+from tracker.evaluating.local.decoding.stop_strings import StopCriterion, find_ending_tokens
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.sampling import GumbelSampler
-from tracker.evaluating.local.stop_strings import StopCriterion, find_ending_tokens
-from tracker.evaluating.local.tokens import Ids
+from tracker.evaluating.local.tokenization import Ids
 from tracker.evaluating.responses import Sampling
 
 

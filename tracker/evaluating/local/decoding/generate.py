@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.tokens import Ids
+from tracker.evaluating.local.tokenization import Ids
 from tracker.evaluating.model_files import silence_libraries
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracker.evaluating.local.decoding.generate import generate, pad_rows
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.tokens import Ids
+from tracker.evaluating.local.tokenization import Ids
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
