@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.intervals.means import design_variance
+from tracker.statistics.intervals.design_variance import design_variance
 from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import student_interval, t_pvalues

@@ -215,6 +215,47 @@ class TestLaws:
         assert [row.rank for row in rank_by_prompts(matrix(Q, [""] * 3)).rows] == [1.5, 1.5]
 
 
+class TestBoundedIntervals:
+    @pytest.fixture
+    def store(self, sqlite_store: sa.Engine) -> sa.Engine:
+        scores = np.random.default_rng(0).beta(2, 1, (60, 2))
+        add_scores(sqlite_store, np.where(scores > 0.95, NAN, scores), tasks=["x", "y"] * 30)
+        with sqlite_store.begin() as connection:
+            connection.execute(sa.text("UPDATE metric SET lower = 0, upper = 1"))
+        return sqlite_store
+
+    def test_betting_is_wider_than_shares_and_leaves_the_rest_as_it_is(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session:
+            choice = Selection(benchmark="b", task_effects="none", min_coverage=0.5)
+            shares, betting = load_leaderboard(session, choice), load_leaderboard(session, choice, bounded="betting")
+        assert (shares.bounded, betting.bounded) == ("shares", "betting")
+        for narrow, wide in zip(shares.rows, betting.rows, strict=True):
+            assert 0 <= wide.low < narrow.low < narrow.high < wide.high <= 1
+            assert (wide.mean, wide.stderr, wide.rank) == (narrow.mean, narrow.stderr, narrow.rank)
+        assert betting.rank_intervals == shares.rank_intervals
+
+    @pytest.mark.parametrize(
+        ("choices", "problem"),
+        [
+            ({}, "clusters or strata: add --task-effects none"),
+            ({"task_effects": "random"}, "clusters or strata: add --task-effects none"),
+            ({"task_effects": "none", "weights": "task-equal"}, "weights: leave out --weights"),
+            ({"task_effects": "none", "missing": "impute"}, "imputed scores: choose another --missing"),
+        ],
+    )
+    def test_betting_is_rejected_where_it_is_not_proven(
+        self, store: sa.Engine, choices: dict[str, str], problem: str
+    ) -> None:
+        with transaction(store, write=False) as session, pytest.raises(SelectionError, match=problem):
+            load_leaderboard(session, Selection(benchmark="b", **choices), bounded="betting")
+
+    def test_betting_is_rejected_without_bounds(self, store: sa.Engine) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("UPDATE metric SET lower = NULL"))
+        with transaction(store, write=False) as session, pytest.raises(SelectionError, match="a metric without bounds"):
+            load_leaderboard(session, Selection(benchmark="b", task_effects="none"), bounded="betting")
+
+
 class TestMissing:
     @pytest.fixture
     def store(self, sqlite_store: sa.Engine) -> sa.Engine:

@@ -18,7 +18,7 @@ from tracker.queries.selection import MIN_COVERAGE, Policy
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.grouping import Grouping, group_rows
-from tracker.statistics.intervals.means import NO_BOUNDS, Bounds, estimate_means, united_intervals
+from tracker.statistics.intervals.means import NO_BOUNDS, BoundedMethod, Bounds, estimate_means, united_intervals
 from tracker.statistics.missing_scores import linearize_imputed
 from tracker.statistics.rank_intervals import fill_bounds
 from tracker.statistics.ranking import mean_ranks
@@ -35,6 +35,7 @@ class RankingOptions:
         run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
         clusters: clusters and strata of the prompts; None for the default task effects.
         worst, best: the metric's bounds in the order of merit; None without bounds.
+        bounded: the intervals of bounded scores, see `estimate_means`.
     """
 
     missing: Policy = "bounds"
@@ -43,6 +44,7 @@ class RankingOptions:
     clusters: Clusters | None = None
     worst: float | None = None
     best: float | None = None
+    bounded: BoundedMethod = "shares"
 
     def is_ranked(self, run_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some runs are ranked."""
@@ -89,10 +91,11 @@ def rank_by_prompts(
     kept = replace(kept, Q=filled, missing=options.missing)
     coverage = (~np.isnan(expected.Q)).mean(axis=0)
     clusters = options.clusters or Clusters.of_tasks(expected.prompt_ids, expected.tasks)
-    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
+    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters, options.bounded)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        excluded = _prompt_rows(expected.columns(is_excluded), weighted.weights, coverage[is_excluded], clusters)
+        few_scores = expected.columns(is_excluded)
+        excluded = _prompt_rows(few_scores, weighted.weights, coverage[is_excluded], clusters, options.bounded)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
@@ -110,6 +113,7 @@ def rank_by_prompts(
         missing=options.missing,
         cluster=clusters.field,
         task_effects=clusters.task_effects,
+        bounded=options.bounded,
         scores=kept,
     )
 
@@ -121,7 +125,11 @@ def _default_options(scores: PerformanceMatrix | TaskMatrix) -> RankingOptions:
 
 
 def _prompt_rows(
-    scores: PerformanceMatrix, weights: NDArray[np.float64], coverage: NDArray[np.float64], clusters: Clusters
+    scores: PerformanceMatrix,
+    weights: NDArray[np.float64],
+    coverage: NDArray[np.float64],
+    clusters: Clusters,
+    bounded: BoundedMethod,
 ) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing.
 
@@ -130,12 +138,13 @@ def _prompt_rows(
         weights: ``(n_prompts,)`` of the prompts.
         coverage: ``(n_models,)`` shares of the expected prompts with a score.
         clusters: clusters and strata of the prompts.
+        bounded: the intervals of bounded scores.
     """
     groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
-    means = estimate_means(scores.for_errors, groups, weights, bounds)
+    means = estimate_means(scores.for_errors, groups, weights, bounds, bounded=bounded)
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.bounds is not None and not scores.is_complete:
-        low, high = united_intervals(scores.Q, groups, weights, bounds)
+        low, high = united_intervals(scores.Q, groups, weights, bounds, bounded=bounded)
         worst, best = (weights @ filled / weights.sum() for filled in fill_bounds(scores.Q, scores.bounds))
     is_clustered = clusters.field != NONE
     rows = []
@@ -207,6 +216,7 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
         missing=options.missing,
         cluster=NONE,
         task_effects="random",
+        bounded=options.bounded,
     )
 
 
@@ -219,10 +229,12 @@ def _task_rows(
     """Return the row of each column, without a rank; intervals are united over all values of what is missing."""
     groups = group_rows(np.full(scores.n_tasks, ""))
     bounds = None if options.worst is None or options.best is None else (options.worst, options.best)
-    means = estimate_means(scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds))
+    means = estimate_means(
+        scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds), bounded=options.bounded
+    )
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.missing == "bounds" and bounds is not None and not scores.is_complete:
-        low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds))
+        low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds), bounded=options.bounded)
         worst, best = (filled.mean(axis=0) for filled in fill_bounds(scores.T, bounds))
     return [
         LeaderboardRow(

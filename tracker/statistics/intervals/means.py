@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.betting import betting_intervals
 from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
+from tracker.statistics.intervals.design_variance import NEGLIGIBLE, design_variance, pooled_variance
 from tracker.statistics.intervals.skewed import skewed_intervals
 from tracker.statistics.ranking import overflow_exponent
 from tracker.statistics.student_t import student_interval, t_quantile
 
 LEVEL = 0.95
-NEGLIGIBLE = 1e-14
-"""A variance of scores in [0, 1] below this is rounding."""
 PRIOR_CORRELATION, PRIOR_DEGREES = 0.15, 1.5
 """Intraclass correlation that intervals of few clusters are drawn towards, and the degrees of freedom that it counts.
 
@@ -32,6 +33,8 @@ They are a tenth of the degrees of freedom of the clusters, and at most 1.5."""
 Bounds = tuple[float | None, float | None]
 NO_BOUNDS: Bounds = (None, None)
 Vector = NDArray[np.float64]
+BoundedMethod = Literal["shares", "betting"]
+"""Intervals of bounded scores: from Dirichlet shares, or by betting, which needs independent scores of equal weight."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +67,7 @@ def estimate_means(
     weights: Vector | None = None,
     bounds: Bounds = NO_BOUNDS,
     level: float = LEVEL,
+    bounded: BoundedMethod = "shares",
 ) -> MeanEstimates:
     """Estimate the mean of each column over its scores.
 
@@ -74,8 +78,14 @@ def estimate_means(
         weights: ``(n,)`` positive; None for equal weights.
         bounds: of the metric; None where it has none.
         level: of the intervals.
+        bounded: the intervals of scores in the bounds, unless all are 0 and 1.
+
+    Raises:
+        ValueError: betting, for rows with clusters, strata or weights.
     """
     weights = np.ones(len(Q)) if weights is None else weights
+    if bounded == "betting" and not (groups.is_independent and (weights == weights[0]).all()):
+        raise ValueError("betting needs independent scores of equal weight")
     exponent = overflow_exponent(Q)
     Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
     scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
@@ -87,7 +97,7 @@ def estimate_means(
             continue
         part = groups if keep.all() else groups.rows(keep)
         values = Q[:, columns] if keep.all() else Q[np.ix_(keep, columns)]
-        for name, column in _estimate(values, part, weights[keep], (scaled[0], scaled[1]), level).items():
+        for name, column in _estimate(values, part, weights[keep], (scaled[0], scaled[1]), level, bounded).items():
             result[name][columns] = column
     with np.errstate(over="ignore"):
         for name in ("mean", "stderr", "stderr_design", "low", "high"):
@@ -101,6 +111,7 @@ def united_intervals(
     weights: Vector | None = None,
     bounds: Bounds = NO_BOUNDS,
     level: float = LEVEL,
+    bounded: BoundedMethod = "shares",
 ) -> tuple[Vector, Vector]:
     """Return the interval of each column's mean over all rows, whatever the missing scores are.
 
@@ -109,16 +120,16 @@ def united_intervals(
 
     Args:
         Q: ``(n, k)`` scores, NaN = missing.
-        groups, weights, bounds, level: as for `estimate_means`.
+        groups, weights, bounds, level, bounded: as for `estimate_means`.
     """
     missing = np.isnan(Q)
     if not missing.any():
-        result = estimate_means(Q, groups, weights, bounds, level)
+        result = estimate_means(Q, groups, weights, bounds, level, bounded)
         return result.low, result.high
     ends = []
     for bound, name in ((bounds[0], "low"), (bounds[1], "high")):
         filled = Q if bound is None else np.where(missing, bound, Q)
-        result = estimate_means(filled, groups, weights, bounds, level)
+        result = estimate_means(filled, groups, weights, bounds, level, bounded)
         ends.append(np.where(np.isnan(filled).any(axis=0), np.nan, getattr(result, name)))
     return ends[0], ends[1]
 
@@ -134,7 +145,12 @@ def _equal_patterns(seen: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
 
 
 def _estimate(
-    Q: NDArray[np.float64], groups: Grouping, weights: Vector, bounds: Bounds, level: float
+    Q: NDArray[np.float64],
+    groups: Grouping,
+    weights: Vector,
+    bounds: Bounds,
+    level: float,
+    bounded: BoundedMethod,
 ) -> dict[str, Vector | float | int]:
     """Return the estimates of columns without a missing score."""
     n, w = len(Q), weights / weights.sum()
@@ -147,7 +163,7 @@ def _estimate(
         variance = plain if groups.is_independent else design_variance(Q, groups, w)
     is_finite = np.isfinite(mean)
     low, high = np.full(len(mean), np.nan), np.full(len(mean), np.nan)
-    design = _SamplingDesign(groups, w, is_equal, degrees, level)
+    design = _SamplingDesign(groups, w, is_equal, degrees, level, bounded)
     columns = Q if is_finite.all() else Q[:, is_finite]
     low[is_finite], high[is_finite] = _intervals(columns, mean[is_finite], variance[is_finite], design, bounds)
     return {
@@ -172,6 +188,7 @@ class _SamplingDesign:
         is_equal: whether all weights are equal.
         degrees: degrees of freedom.
         level: of the intervals.
+        bounded: the intervals of bounded scores.
     """
 
     groups: Grouping
@@ -179,57 +196,7 @@ class _SamplingDesign:
     is_equal: bool
     degrees: float
     level: float
-
-
-def design_variance(Q: NDArray[np.float64], groups: Grouping, w: Vector) -> Vector:
-    """Return the squared standard error of each column's weighted mean, ``(k,)``; NaN below two clusters.
-
-    In each stratum it is CR2, Σ S² / (1 − a), where S is the sum of w times the deviation from the stratum's mean over
-    a cluster, and a the cluster's share of the stratum. With strata, each is averaged with the variance that its
-    prompts would have as a sample of all prompts, which counts as one degree of freedom: a stratum of equal scores has
-    a variance too.
-
-    Args:
-        Q: ``(n, k)`` scores.
-        groups: clusters and strata of the rows.
-        w: ``(n,)`` weights with a sum of 1.
-    """
-    if groups.n_groups < 2:
-        return np.full(Q.shape[1], np.nan)
-    if groups.is_independent:
-        return np.asarray((w**2 / (1 - w)) @ (Q - w @ Q) ** 2)
-    strata, n_strata = groups.strata_of_groups, groups.n_strata
-    sums = _sum_by(groups.codes, groups.n_groups, w[:, None] * Q)
-    totals = np.bincount(groups.codes, weights=w)
-    means = _sum_by(strata, n_strata, sums) / np.bincount(strata, weights=totals)[:, None]
-    sums -= totals[:, None] * means[strata]
-    share = groups.shares(w)
-    factor = np.divide(1.0, 1 - share, out=np.zeros(len(share)), where=share < 1)
-    variances = _sum_by(strata, n_strata, factor[:, None] * sums**2)
-    if n_strata == 1:
-        return np.asarray(variances[0])
-    degrees = groups.stratum_degrees(w)[:, None]
-    prior = np.bincount(groups.strata, weights=w**2)[:, None] * pooled_variance(Q, w)
-    return np.asarray(((degrees * variances + prior) / (degrees + 1)).sum(axis=0))
-
-
-def pooled_variance(Q: NDArray[np.float64], w: Vector) -> Vector:
-    """Return the unbiased variance of the scores of all strata together, ``(k,)``; 0 for one score.
-
-    Args:
-        Q: ``(n, k)`` scores.
-        w: ``(n,)`` weights with a sum of 1.
-    """
-    deviations = Q - w @ Q
-    return np.asarray((w @ deviations**2) / max(1 - float((w**2).sum()), NEGLIGIBLE))
-
-
-def _sum_by(codes: NDArray[np.int64], n: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of rows with equal codes, ``(n, k)``; every code occurs."""
-    order = np.argsort(codes, kind="stable")
-    if n == len(codes):
-        return values[order]
-    return np.asarray(np.add.reduceat(values[order], np.searchsorted(codes[order], np.arange(n)), axis=0))
+    bounded: BoundedMethod
 
 
 def _intervals(
@@ -277,7 +244,9 @@ def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) 
         low[binary], high[binary] = blaker_interval(counts, n, design.level)
     else:
         low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], design.level)
-    if not binary.all():
+    if design.bounded == "betting":
+        low[~binary], high[~binary] = betting_intervals(Y[:, ~binary], design.level)
+    elif not binary.all():
         low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], design.level)
     return low, high
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping, group_rows
-from tracker.statistics.intervals.means import design_variance
+from tracker.statistics.intervals.design_variance import design_variance
 from tracker.statistics.ranking import overflow_exponent
 
 MIN_CLUSTERS = 10
