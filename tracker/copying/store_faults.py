@@ -43,11 +43,13 @@ class LargeTableResults:
         referring: the tables whose rows refer to existing rows.
         content: by table, the content that differs from its checksum; other tables have to be read.
         scores: the runs whose scores differ from their checksums; None if they have to be read.
+        file: the damage of the file; None if it has to be checked.
     """
 
     referring: Collection[str]
     content: Mapping[str, list[ContentFault]]
     scores: list[int] | None
+    file: list[str] | None
 
 
 def find_store_faults(connection: sa.Connection, large: LargeTableResults | None = None) -> Iterator[StoreFault]:
@@ -72,8 +74,10 @@ def find_store_faults(connection: sa.Connection, large: LargeTableResults | None
 
 
 def _find_stray_rows(connection: sa.Connection, large: LargeTableResults | None) -> Iterator[StoreFault]:
+    damage = large.file if large else None
     with _open_session(connection) as session:
-        sentences = [*find_file_damage(session), *find_stray_rows(session, large.referring if large else ())]
+        damage = find_file_damage(session) if damage is None else damage
+        sentences = [*damage, *find_stray_rows(session, large.referring if large else ())]
     for sentence in sentences:
         yield StoreFault(about="references", sentence=sentence)
 

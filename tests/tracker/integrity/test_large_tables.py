@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from test_damage import content_columns, flip_bit, try_edit
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine
 from tracker.integrity.verification import snapshot
-from tracker.recording.checks import large_tables
+from tracker.recording.checks import file_check, large_tables
+from tracker.recording.checks.file_check import check_file
 
 pytestmark = pytest.mark.tampers
 
@@ -29,9 +31,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _every_table_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=[0, 1_000_000], ids=["by run", "together"])
+def _every_table_is_large(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     monkeypatch.setattr(large_tables, "LARGE", 0)
+    monkeypatch.setattr(large_tables, "MIN_SCORES_PER_RUN", request.param)
 
 
 def list_both(path: Path) -> tuple[list[str], list[str]]:
@@ -91,6 +94,12 @@ def test_flips_have_the_same_faults(full: Path, tmp_path: Path) -> None:
         "UPDATE score SET prompt_id = prompt_id + 0.5",
         "UPDATE score SET prompt_id = prompt_id + 1000000",
         "UPDATE score SET trial = trial + 1",
+        "UPDATE score SET run_id = 77 WHERE run_id = (SELECT min(run_id) FROM score)",
+        "UPDATE score SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM score)",
+        "UPDATE score SET metric_id = x'01' WHERE metric_id = (SELECT min(metric_id) FROM score)",
+        "UPDATE score SET metric_id = metric_id + 50 WHERE run_id = (SELECT max(run_id) FROM score)",
+        "UPDATE score SET value = 'much' WHERE prompt_id = (SELECT max(prompt_id) FROM score)",
+        "UPDATE run SET n_scores = 0",
         "UPDATE answer SET run_id = 77",
         "UPDATE prompt SET choices = '[1,  2]'",
         "UPDATE prompt SET text = CAST(x'ff41' AS TEXT)",
@@ -111,3 +120,35 @@ def test_values_of_any_type_have_the_same_faults(full: Path, tmp_path: Path, sta
     by_rows, by_columns = list_both(path)
     assert by_columns == by_rows
     assert by_rows
+
+
+def test_the_file_is_checked_in_another_process(full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "damaged.db"
+    shutil.copy(full, path)
+    raw = sqlite3.connect(path)
+    raw.execute("PRAGMA writable_schema = ON")
+    raw.execute("UPDATE sqlite_master SET sql = sql || ' WHERE 0' WHERE name = 'ix_prompt_alias_prompt_id'")
+    raw.commit()
+    raw.close()
+    by_rows, by_columns = list_both(path)
+    assert by_columns == by_rows
+    assert by_rows
+    with check_file(path) as wait:
+        damage = wait()
+    assert damage
+    assert set(damage) <= set(by_rows)
+    monkeypatch.setattr(file_check, "_PROGRAM", "raise SystemExit(3)")
+    with check_file(path) as wait:
+        assert wait() is None
+    monkeypatch.setattr("sys.executable", str(tmp_path / "no such program"))
+    with check_file(path) as wait:
+        assert wait() is None
+    assert list_both(path) == (by_rows, by_rows)
+
+
+def test_the_check_of_the_file_ends_with_its_context(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_check, "_PROGRAM", "import time; time.sleep(100)")
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), check_file(full):
+        raise KeyboardInterrupt
+    assert time.monotonic() - start < 50

@@ -2,13 +2,15 @@
 
 Each check compares what one transaction sees. Whatever is unexpected, such as a value of a wrong type or a damaged
 page, is left to the checks of `tracker.copying.store_faults`, which read row by row and name the fault. SQLite's own
-check of the file does not run beside them: ADBC has a second copy of SQLite, and the two may not open a file at once.
+check of the file runs beside them in another process: ADBC has a second copy of SQLite, and two copies in one process
+may not open a file at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from tracker.integrity.row_hashes import ROWS_PER_BATCH, concatenate
 from tracker.integrity.scopes import covered_tables
 from tracker.integrity.stored_checksums import as_sums
 from tracker.integrity.verification import ContentFault, compare_checksums, snapshot
+from tracker.recording.checks.file_check import check_file
 from tracker.schema import metadata
 
 if TYPE_CHECKING:
@@ -35,10 +38,18 @@ if TYPE_CHECKING:
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
 MAX_PARENT_KEY = 100_000_000
+MIN_SCORES_PER_RUN = 1_000
+"""Mean number of scores of a run from which the scores are read run by run, which leaves out two columns."""
 _SCORE = metadata.tables[SCORES]
-_SCORES_QUERY = f"SELECT run_id, metric_id, prompt_id * {1 << TRIAL_BITS} + trial, value FROM score"
+_KEY_AND_VALUE = f"prompt_id * {1 << TRIAL_BITS} + trial, value"
+_METRICS_QUERY = (
+    "SELECT id, (SELECT metric_id FROM score WHERE run_id = run.id ORDER BY metric_id LIMIT 1) AS first, "
+    "(SELECT metric_id FROM score WHERE run_id = run.id ORDER BY metric_id DESC LIMIT 1) AS last FROM run ORDER BY id"
+)
 
 Parents = Mapping[str, NDArray[np.bool_]]
+ScoreColumns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""``(n,)`` runs, metrics, prompts with trials in one number, and scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +75,14 @@ def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
     names = _large_tables(engine)
     if not names:
         return None
-    results = {name: _check_table(engine, metadata.tables[name]) for name in names}
+    with check_file(Path(str(engine.url.database)).absolute()) as wait:
+        results = {name: _check_table(engine, metadata.tables[name]) for name in names}
+        damage = wait()
     return LargeTableResults(
         referring=frozenset(name for name, result in results.items() if result and result.refers),
         content={name: result.content for name, result in results.items() if result and name != SCORES},
         scores=result.scores if (result := results.get(SCORES)) else None,
+        file=damage,
     )
 
 
@@ -115,14 +129,15 @@ def _check_content(reading: Reading, table: sa.Table) -> ComparedTable:
 
 def _check_scores(reading: Reading, table: sa.Table) -> ComparedTable:
     parents, refers, sums = _read_parents(reading, table), True, []
-    for batch in _read_batches(reading, _SCORES_QUERY):
-        run_ids, metrics, keys = (read_numbers(column, np.int64) for column in batch.columns[:3])
-        words = hash_score_rows(metrics.view(np.uint64), keys, read_numbers(batch.column(3), np.float64))
+    runs = reading.table("SELECT id, n_scores, checksum FROM run ORDER BY id").to_pylist()
+    n_stored = sum(run["n_scores"] for run in runs)
+    read = _read_by_run if n_stored >= MIN_SCORES_PER_RUN * len(runs) else _read_together
+    for run_ids, metrics, keys, values in read(reading):
+        words = hash_score_rows(metrics.view(np.uint64), keys, values)
         sums.append(concatenate([(run_ids, np.column_stack([words, np.ones(len(keys), dtype=np.uint64)]))]))
         columns = {"run_id": run_ids, "metric_id": metrics, "prompt_id": keys >> TRIAL_BITS}
         refers = refers and _all_refer(columns, parents)
     present = dict(zip(*(part.tolist() for part in concatenate(sums)), strict=True))
-    runs = reading.table("SELECT id, n_scores, checksum FROM run ORDER BY id").to_pylist()
     wrong = [
         run["id"]
         for run in runs
@@ -130,6 +145,31 @@ def _check_scores(reading: Reading, table: sa.Table) -> ComparedTable:
         or format_checksum(words[0], words[1]) != run["checksum"]
     ]
     return ComparedTable(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
+
+
+def _read_together(reading: Reading) -> Iterator[ScoreColumns]:
+    for batch in _read_batches(reading, f"SELECT {_KEY_AND_VALUE}, run_id, metric_id FROM score"):
+        keys, run_ids, metrics = (read_numbers(batch.column(place), np.int64) for place in (0, 2, 3))
+        yield run_ids, metrics, keys, read_numbers(batch.column(1), np.float64)
+
+
+def _read_by_run(reading: Reading) -> Iterator[ScoreColumns]:
+    """Read the scores of one run after another, without the metric of runs that have only one."""
+    n_read = 0
+    for run_id, first, last in zip(*reading.table(_METRICS_QUERY).to_pydict().values(), strict=True):
+        if not {type(first), type(last)} <= {int, type(None)}:
+            raise UnexpectedTypeError("score.metric_id")
+        has_one = first == last
+        columns = _KEY_AND_VALUE if has_one else f"{_KEY_AND_VALUE}, metric_id"
+        for batch in _read_batches(reading, f"SELECT {columns} FROM score WHERE run_id = {run_id}"):
+            n_read += len(batch)
+            keys, values = read_numbers(batch.column(0), np.int64), read_numbers(batch.column(1), np.float64)
+            metrics = (
+                np.broadcast_to(np.int64(first), len(keys)) if has_one else read_numbers(batch.column(2), np.int64)
+            )
+            yield np.broadcast_to(np.int64(run_id), len(keys)), metrics, keys, values
+    if n_read != _read_integers(reading, "SELECT count(*) FROM score")[0][0]:
+        raise UnexpectedTypeError("score.run_id")  # some scores belong to no run
 
 
 def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,53 @@
+"""SQLite's own check of a file, in another process beside the checks of this one.
+
+Another process may check a file that this one reads with two copies of SQLite; another thread may not.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tracker.connections.sqlite_connections import BUSY_SECONDS
+from tracker.database import make_read_only_uri
+
+_PROGRAM = """
+import json, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], uri=True, timeout=float(sys.argv[2]))
+connection.execute("PRAGMA ignore_check_constraints = ON")
+print(json.dumps([line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]))
+"""
+"""The same as `tracker.database.find_file_damage`."""
+
+
+@contextmanager
+def check_file(path: Path) -> Iterator[Callable[[], list[str] | None]]:
+    """Start to check a SQLite file; the result is a function that waits for the damage.
+
+    The damage is None if the check failed. The process ends with the context.
+    """
+    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, make_read_only_uri(path), str(BUSY_SECONDS)]
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+    except OSError:
+        yield lambda: None
+        return
+
+    def wait() -> list[str] | None:
+        output, _ = process.communicate()
+        try:
+            return [str(line) for line in json.loads(output)] if process.returncode == 0 else None
+        except ValueError:
+            return None
+
+    with process:
+        try:
+            yield wait
+        finally:
+            process.kill()
