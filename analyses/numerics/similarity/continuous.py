@@ -1,8 +1,8 @@
 """Cosine similarity of the rows of a continuous table, against tables with shuffled columns.
 
-Every pair is computed, none is stored: one pass sums and bins, a second keeps only the pairs in the
-bins that hold the wanted percentiles, so that these are exact. Sums run in a fixed order, so results
-are the same bytes for any number of workers.
+Every pair is computed, none is stored: one pass sums and bins, and collects the pairs in the bins that held percentiles
+of earlier draws, so that percentiles are exact. A second pass follows where they lie in other bins. Sums run in a fixed
+order, so results are the same bytes for any number of workers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.cosine_distributions import CosineDistribution, CosineLayout, describe_cosines
+from analyses.numerics.similarity.cosine_distributions import (
+    CosineDistribution,
+    CosineLayout,
+    ExpectedBins,
+    describe_cosines,
+)
 from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
 from analyses.numerics.similarity.score_table import ScoreTable
@@ -57,17 +62,28 @@ class CosineDraws:
     @cached_property
     def observed(self) -> CosineDistribution:
         """The observed table's distribution."""
-        return describe_cosines(self.table.packed_scores, self.layout, np.empty(BINS, np.int64))
+        return describe_cosines(self.table.packed_scores, self.layout, np.empty(BINS, np.int64), self._expected_bins())
 
     @cached_property
     def runs(self) -> list[range]:
         """The draws of each block."""
         return split_blocks(self.n_permutations, max(1, min(20, 20_000_000 // (self.layout.n_pairs + 1))))
 
+    @cached_property
+    def _seen_bins(self) -> NDArray[np.bool_]:
+        """The bins that held percentiles so far."""
+        return np.zeros(BINS, np.bool_)
+
+    def _expected_bins(self) -> ExpectedBins:
+        return ExpectedBins(self._seen_bins)
+
     def describe_block(self, block: int) -> list[CosineDistribution]:
         """The distributions of the draws of one block."""
-        run, layout, scratch = self.runs[block], self.layout, np.empty(BINS, np.int64)
-        return [describe_cosines(layout.shuffle(self.key, permutation), layout, scratch) for permutation in run]
+        layout, scratch, expected = self.layout, np.empty(BINS, np.int64), self._expected_bins()
+        return [
+            describe_cosines(layout.shuffle(self.key, permutation), layout, scratch, expected)
+            for permutation in self.runs[block]
+        ]
 
     def unchanged_reason(self) -> str:
         """Why no statistic at all can be a test; empty if some can."""

@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import shuffle_scores
-from analyses.numerics.similarity.cosine_pairs import BINS, CosineBins, CosineRows, bin_cosines, collect_cosines
+from analyses.numerics.similarity.cosine_pairs import BINS, CollectedCosines, CosineBins, CosineRows, bin_cosines
 from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS
+from analyses.numerics.similarity.dot_products import make_tiles
 from analyses.numerics.similarity.score_table import PackedScores, ScoreTable, unpack_bits
 from analyses.numerics.similarity.weighted_distributions import LAST_DIGIT, REACHED
 
 MIN_WIDTH = 1e-12
 """The bins cover at least this much."""
+MARGIN = 4
+"""Bins on both sides of the percentiles of earlier draws whose cosines are collected while pairs are binned."""
+MAX_EXPONENT = 1000
+"""Powers of two below this are numbers, and so are their inverses."""
+MIN_ROOM = 1024
+"""Least room for collected cosines."""
 Counts = NDArray[Any]
 """int64, or float64 where rows have weights."""
 
@@ -83,8 +90,11 @@ class CosineLayout:
 
     def zero_pairs(self, scores: NDArray[np.float64]) -> int:
         """Pairs that share a cell and have a row whose scores are all zero."""
+        is_zero = ~scores.any(axis=1)
+        if not is_zero.any():
+            return 0
         sizes = np.diff(self.packed.starts)
-        zeros = np.add.reduceat((~scores.any(axis=1)).astype(np.int64), self.packed.starts[:-1])
+        zeros = np.add.reduceat(is_zero.astype(np.int64), self.packed.starts[:-1])
         share = self.patterns @ self.patterns.T > 0
 
         def pairs(members: NDArray[np.int64]) -> int:
@@ -101,28 +111,38 @@ class CosineLayout:
         both = (share * np.outer(zeros, zeros)).sum() - itself
         return float(max(0.0, both) / 2 + (share * np.outer(zeros, nonzero)).sum())
 
-    def bin(self, scores: NDArray[np.float64], weights: NDArray[np.float64], *, by_row: bool = False) -> CosineBins:
+    def bin(
+        self,
+        scores: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        *,
+        by_row: bool = False,
+        collected: CollectedCosines | None = None,
+    ) -> CosineBins:
         """All cosines of a table in bins.
 
         Args:
             scores: ``(n, k)`` float64, 0 where not measured, rows in the order of the layout.
             weights: ``(n,)`` of the rows, or ``(0,)``.
             by_row: whether to sum up the cosines of each row.
+            collected: filled with the cosines in some bins.
         """
         n_rows = scores.shape[0] if by_row else 0
         n_masses = BINS if weights.size else 0
         bins = CosineBins(np.zeros(BINS, np.int64), np.zeros(2), np.zeros(n_masses), np.zeros(n_rows), np.zeros(n_rows))
-        bin_cosines(self._rows(scores, weights), bins)
+        bin_cosines(self._rows(scores, weights), bins, collected or make_room(np.zeros(BINS, np.bool_), 0))
         return bins
 
     def collect(
         self, scores: NDArray[np.float64], weights: NDArray[np.float64], is_selected: NDArray[np.bool_], n: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The ``n`` cosines of a table in selected bins, and the weights of their pairs."""
-        cosines, masses = np.empty(n), np.empty(n)
+        collected = make_room(is_selected, n)
         if n:
-            collect_cosines(self._rows(scores, weights), is_selected, cosines, masses)
-        return cosines, masses
+            nothing = np.zeros(0)
+            bins = CosineBins(np.zeros(0, np.int64), nothing, nothing, nothing, nothing)
+            bin_cosines(self._rows(scores, weights), bins, collected)
+        return collected.cosines, collected.masses
 
     def mean_to_others(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(n,)``, the mean cosine of each row to those it shares a cell with; in the order before packing."""
@@ -134,8 +154,59 @@ class CosineLayout:
 
     def _rows(self, scores: NDArray[np.float64], weights: NDArray[np.float64]) -> CosineRows:
         scores = scale_rows(scores)
-        columns = np.ascontiguousarray(scores.T)
-        return CosineRows(scores, columns, self.patterns, self.packed.starts, self.lowest, weights)
+        scores = np.ascontiguousarray(scores)
+        return CosineRows(scores, make_tiles(scores), self.patterns, self.packed.starts, self.lowest, weights)
+
+
+def make_room(is_selected: NDArray[np.bool_], n: int) -> CollectedCosines:
+    """Room for ``n`` cosines in selected bins."""
+    return CollectedCosines(is_selected, np.empty(n), np.empty(n), np.zeros(1, np.int64))
+
+
+class ExpectedBins:
+    """The bins that are expected to hold the percentiles of a draw: those of earlier draws, and some around.
+
+    The cosines in these bins are collected in the pass that bins all pairs. A second pass is only needed for draws
+    whose percentiles lie elsewhere. Which of the two happens changes no result.
+
+    Args:
+        seen: ``(BINS,)`` bool, the bins that held percentiles; shared by all threads, and changed.
+    """
+
+    def __init__(self, seen: NDArray[np.bool_]) -> None:
+        self._seen = seen
+        self._room = make_room(np.zeros(BINS, np.bool_), 0)
+
+    def prepare(self) -> CollectedCosines:
+        """Return room for the cosines in the expected bins."""
+        self._room.n[0] = 0
+        return self._room
+
+    def select(
+        self, is_selected: NDArray[np.bool_], lowest: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the collected cosines in some bins, and the weights of their pairs; None if some are not there."""
+        room, n = self._room, int(self._room.n[0])
+        if n > room.cosines.size or (is_selected & ~room.is_selected).any():
+            return None
+        cosines = room.cosines[:n]
+        scale = BINS / (1.0 - lowest)
+        chosen = is_selected[np.minimum(BINS - 1, ((cosines - lowest) * scale).astype(np.int64))]
+        return cosines[chosen], room.masses[:n][chosen]
+
+    def expect(self, is_selected: NDArray[np.bool_], counts: NDArray[np.int64]) -> None:
+        """Expect the next percentiles near these bins too.
+
+        Args:
+            is_selected: the bins of this draw's percentiles.
+            counts: ``(BINS,)`` pairs in each bin.
+        """
+        self._seen |= is_selected
+        near = self._seen.copy()
+        for place in np.flatnonzero(self._seen).tolist():
+            near[max(0, place - MARGIN) : place + MARGIN + 1] = True
+        n = int(counts[near].sum())
+        self._room = make_room(near, max(MIN_ROOM, n + n // 2))
 
 
 def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,8 +214,10 @@ def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Cosines do not change, not even in the last digit.
     """
-    largest = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
-    return np.asarray(np.ldexp(scores, -np.frexp(largest)[1]))
+    exponents = np.frexp(np.abs(scores).max(axis=1, keepdims=True, initial=0.0))[1]
+    if np.abs(exponents).max(initial=0) < MAX_EXPONENT:
+        return np.asarray(scores * np.ldexp(1.0, -exponents))
+    return np.asarray(np.ldexp(scores, -exponents))  # the power itself may be too large for a number
 
 
 def min_cosine(table: ScoreTable) -> float:
@@ -198,7 +271,7 @@ class CosineDistribution:
 
 
 def describe_cosines(
-    scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64]
+    scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64], expected: ExpectedBins
 ) -> CosineDistribution:
     """One table's distribution.
 
@@ -206,15 +279,34 @@ def describe_cosines(
         scores: ``(n, k)`` float64, 0 where not measured, rows in the order of the layout.
         layout: of the observed table.
         scratch: ``(BINS,)``; spares a fresh page of memory for each draw.
+        expected: of the draws before; extended by those of this draw.
     """
     if layout.is_weighted:
-        return _describe_weighted(scores, layout)
-    return _describe(scores, layout, scratch)
+        return _describe_weighted(scores, layout, expected)
+    return _describe(scores, layout, scratch, expected)
 
 
-def _describe(scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64]) -> CosineDistribution:
-    """One table's distribution; ``scratch`` is ``(BINS,)`` and spares a fresh page of memory for each draw."""
-    binned = layout.bin(scores, layout.weights)
+def _collect(
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    layout: CosineLayout,
+    is_selected: NDArray[np.bool_],
+    counts: NDArray[np.int64],
+    expected: ExpectedBins,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The cosines of a table in selected bins, and the weights of their pairs, after its pairs have been binned."""
+    present = expected.select(is_selected, layout.lowest)
+    if present is not None:
+        return present
+    expected.expect(is_selected, counts)
+    return layout.collect(scores, weights, is_selected, int(counts[is_selected].sum()))
+
+
+def _describe(
+    scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64], expected: ExpectedBins
+) -> CosineDistribution:
+    """One table's distribution where pairs count the same."""
+    binned = layout.bin(scores, layout.weights, collected=expected.prepare())
     counts = binned.counts
     zero_pairs = layout.zero_pairs(scores)
     nonzero = counts.copy()
@@ -233,7 +325,7 @@ def _describe(scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArra
             places[name, p] = (bins, ranks - passed[bins] + counts_of[name][bins], part / denominator)
             is_selected[bins] = True
     selected = np.flatnonzero(is_selected)
-    cosines, _ = layout.collect(scores, layout.weights, is_selected, int(counts[selected].sum()))
+    cosines, _ = _collect(scores, layout.weights, layout, is_selected, counts, expected)
     cosines.sort()
     for i, name in enumerate(layout.names):
         total = int(counts_of[name].sum())
@@ -259,11 +351,11 @@ def _drop_zeros(cosines: NDArray[np.float64], n_zeros: int) -> NDArray[np.float6
     return np.delete(cosines, slice(at, at + min(n_zeros, n_present)))
 
 
-def _describe_weighted(scores: NDArray[np.float64], layout: CosineLayout) -> CosineDistribution:
+def _describe_weighted(scores: NDArray[np.float64], layout: CosineLayout, expected: ExpectedBins) -> CosineDistribution:
     """The distribution of weighted pairs. Rows of zeros weigh nothing in the passes and are added where they count."""
     is_zero = np.asarray(~scores.any(axis=1))
     weights = np.where(is_zero, 0.0, layout.weights)
-    binned = layout.bin(scores, weights)
+    binned = layout.bin(scores, weights, collected=expected.prepare())
     counts, masses = binned.counts, binned.masses
     statistics = np.full((len(layout.names), len(STATISTICS)), np.nan)
     distribution = CosineDistribution(masses, layout.zero_mass(is_zero), layout.zero_bin, statistics)
@@ -277,7 +369,7 @@ def _describe_weighted(scores: NDArray[np.float64], layout: CosineLayout) -> Cos
             places[i, p] = (place, share - (passed[place - 1] if place else 0.0))
             is_selected[place] = True
     selected = np.flatnonzero(is_selected)
-    cosines, cosine_masses = layout.collect(scores, weights, is_selected, int(counts[selected].sum()))
+    cosines, cosine_masses = _collect(scores, weights, layout, is_selected, counts, expected)
     order = np.argsort(cosines, kind="stable")
     cosines, cosine_masses = cosines[order], cosine_masses[order]
     starts = dict(zip(selected.tolist(), np.cumsum([0, *counts[selected]])[:-1].tolist(), strict=True))

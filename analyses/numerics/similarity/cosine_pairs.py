@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analyses.numerics.similarity.dot_products import LANES, PANEL, fill_dots
 from tracker.statistics.jit import jit
 
 BINS = 1 << 14
@@ -18,7 +19,7 @@ class CosineRows(NamedTuple):
 
     Attributes:
         scores: ``(n, k)`` float64, 0 where missing, rows grouped by pattern.
-        columns: its transpose.
+        tiles: the scores as `make_tiles` arranges them.
         patterns: ``(n_patterns, k)`` float64, 1 where measured.
         starts: where each group begins.
         lowest: lower edge of the first bin; the last ends at 1.
@@ -26,11 +27,27 @@ class CosineRows(NamedTuple):
     """
 
     scores: Any
-    columns: Any
+    tiles: Any
     patterns: Any
     starts: Any
     lowest: Any
     weights: Any
+
+
+class CollectedCosines(NamedTuple):
+    """The cosines in some bins, in the order of the pairs.
+
+    Attributes:
+        is_selected: ``(BINS,)`` bool, the bins.
+        cosines: float64, filled as far as there is room.
+        masses: float64, filled with the weight of each pair if rows have weights.
+        n: ``(1,)`` int64, cosines in these bins, which may be more than there is room for.
+    """
+
+    is_selected: Any
+    cosines: Any
+    masses: Any
+    n: Any
 
 
 class CosineBins(NamedTuple):
@@ -53,25 +70,28 @@ class CosineBins(NamedTuple):
 
 
 class CosineSpace(NamedTuple):
-    """Memory for the cosines of one row with all later ones.
+    """Memory for the cosines of some rows with all later ones.
 
     Attributes:
-        cosines: ``(n,)``, first the dot products.
+        cosines: ``(PANEL, n_tiles * LANES)``, first the dot products.
         right: ``(n,)``, squares of all rows under the pattern of the row.
         left: ``(n_patterns,)``, square of the row under each pattern.
         overlap: ``(n_patterns,)``, columns that its pattern shares with each.
+        places: ``(n,)`` int32, the bins of the cosines of one row.
     """
 
     cosines: Any
     right: Any
     left: Any
     overlap: Any
+    places: Any
 
 
 @jit
 def _new_space(rows: Any) -> Any:
     n, n_patterns = rows.scores.shape[0], rows.patterns.shape[0]
-    return CosineSpace(np.empty(n), np.empty(n), np.empty(n_patterns), np.empty(n_patterns))
+    panel = np.empty((PANEL, rows.tiles.shape[0] * LANES))
+    return CosineSpace(panel, np.empty(n), np.empty(n_patterns), np.empty(n_patterns), np.empty(n, np.int32))
 
 
 @jit
@@ -91,34 +111,21 @@ def _enter_group(rows: Any, g: int, space: Any) -> None:
 
 @jit
 def _enter_row(rows: Any, i: int, space: Any) -> None:
-    """Squares of one row, and its dot products with all later rows."""
+    """Squares of one row."""
     for h in range(rows.patterns.shape[0]):
         total = 0.0
         for column in range(rows.scores.shape[1]):
             total += rows.scores[i, column] * rows.scores[i, column] * rows.patterns[h, column]
         space.left[h] = total
-    _dots(rows.scores[i], rows.columns, i + 1, space.cosines)
 
 
 @jit
-def _dots(row: Any, columns: Any, begin: int, dots: Any) -> None:
-    total = dots[begin:]
-    total[:] = 0.0
-    for column in range(row.size):
-        score = row[column]
-        if score != 0.0:
-            scores = columns[column, begin:]
-            for j in range(total.size):
-                total[j] += score * scores[j]
-
-
-@jit
-def _cosines(rows: Any, i: int, h: int, space: Any) -> Any:
-    """Cosines of row ``i`` with the later rows of group ``h``, and the first of these rows."""
+def _cosines(rows: Any, i: int, h: int, place: int, space: Any) -> Any:
+    """Cosines of row ``i``, at a place of the panel, with the later rows of group ``h``; the first of these rows."""
     first, stop = max(rows.starts[h], i + 1), rows.starts[h + 1]
     if space.overlap[h] == 0.0 or first >= stop:
-        return space.cosines[:0], first
-    cosines, right = space.cosines[first:stop], space.right[first:stop]
+        return space.cosines[0, :0], first
+    cosines, right = space.cosines[place, first:stop], space.right[first:stop]
     left = space.left[h]
     for x in range(cosines.size):
         size = np.sqrt(left * right[x])
@@ -127,17 +134,24 @@ def _cosines(rows: Any, i: int, h: int, space: Any) -> Any:
 
 
 @jit
-def _bin_weighted(cosines: Any, i: int, first: int, rows: Any, scale: float, bins: Any) -> None:
+def _fill_places(cosines: Any, lowest: float, places: Any) -> None:
+    """The bins of cosines; in a loop by itself, which has vector operations."""
+    scale = BINS / (1.0 - lowest)
+    for x in range(cosines.size):
+        places[x] = min(BINS - 1, np.int32((cosines[x] - lowest) * scale))
+
+
+@jit
+def _bin_weighted(cosines: Any, places: Any, i: int, first: int, rows: Any, bins: Any) -> None:
     """Add the similarities of one row to others, each by the product of the weights, to bins and moments."""
     weight, weights = rows.weights[i], rows.weights[first : first + cosines.size]
     counts, masses = bins.counts, bins.masses
-    lowest = rows.lowest
     total = squares = 0.0
     for x in range(cosines.size):
         gap = 1.0 - cosines[x]
         total += weights[x] * gap
         squares += weights[x] * gap * gap
-        place = min(BINS - 1, np.int64((cosines[x] - lowest) * scale))
+        place = places[x]
         counts[place] += 1
         masses[place] += weight * weights[x]
     bins.moments[0] += weight * total
@@ -151,15 +165,22 @@ def _bin_weighted(cosines: Any, i: int, first: int, rows: Any, scale: float, bin
 
 
 @jit
-def _bin_equal(cosines: Any, i: int, first: int, lowest: float, scale: float, bins: Any) -> None:
-    """Add the similarities of one row to others to bins and moments."""
-    counts = bins.counts
+def _bin_equal(cosines: Any, places: Any, i: int, first: int, bins: Any, collected: Any) -> None:
+    """Add the similarities of one row to others to bins and moments, and to those that are collected."""
+    counts, is_selected = bins.counts, collected.is_selected
+    n, room = collected.n[0], collected.cosines.size
     total = squares = 0.0
     for x in range(cosines.size):
         gap = 1.0 - cosines[x]
         total += gap
         squares += gap * gap
-        counts[min(BINS - 1, np.int64((cosines[x] - lowest) * scale))] += 1
+        place = places[x]
+        counts[place] += 1
+        if is_selected[place]:
+            if n < room:
+                collected.cosines[n] = cosines[x]
+            n += 1
+    collected.n[0] = n
     bins.moments[0] += total
     bins.moments[1] += squares
     if bins.sums.size:
@@ -171,49 +192,45 @@ def _bin_equal(cosines: Any, i: int, first: int, lowest: float, scale: float, bi
 
 
 @jit
-def bin_cosines(rows: Any, bins: Any) -> None:
-    """Bin the cosine of every pair of rows over the columns measured in both.
-
-    Args:
-        rows: `CosineRows`.
-        bins: `CosineBins`, filled.
-    """
-    scale = BINS / (1.0 - rows.lowest)
-    space = _new_space(rows)
-    for g in range(rows.patterns.shape[0]):
-        _enter_group(rows, g, space)
-        for i in range(rows.starts[g], rows.starts[g + 1]):
-            _enter_row(rows, i, space)
-            for h in range(g, rows.patterns.shape[0]):
-                cosines, first = _cosines(rows, i, h, space)
-                if cosines.size and rows.weights.size:
-                    _bin_weighted(cosines, i, first, rows, scale, bins)
-                elif cosines.size:
-                    _bin_equal(cosines, i, first, rows.lowest, scale, bins)
+def _collect(cosines: Any, places: Any, i: int, first: int, rows: Any, collected: Any) -> None:
+    """Add the similarities of one row to others in some bins to those that are collected."""
+    n, room, is_selected = collected.n[0], collected.cosines.size, collected.is_selected
+    for x in range(cosines.size):
+        if is_selected[places[x]]:
+            if n < room:
+                collected.cosines[n] = cosines[x]
+                if rows.weights.size:
+                    collected.masses[n] = rows.weights[i] * rows.weights[first + x]
+            n += 1
+    collected.n[0] = n
 
 
 @jit
-def collect_cosines(rows: Any, is_selected: Any, cosines: Any, masses: Any) -> None:
-    """Collect the cosines that fall in some bins, in any order.
+def bin_cosines(rows: Any, bins: Any, collected: Any) -> None:
+    """Bin the cosine of every pair of rows over the columns measured in both, and collect those in some bins.
 
     Args:
         rows: `CosineRows`.
-        is_selected: ``(BINS,)`` bool, the bins.
-        cosines: float64, filled.
-        masses: float64, filled with the weight of each pair if rows have weights.
+        bins: `CosineBins`, filled unless its counts are empty.
+        collected: `CollectedCosines`, filled.
     """
-    scale = BINS / (1.0 - rows.lowest)
     space = _new_space(rows)
-    n_collected = 0
     for g in range(rows.patterns.shape[0]):
         _enter_group(rows, g, space)
-        for i in range(rows.starts[g], rows.starts[g + 1]):
-            _enter_row(rows, i, space)
-            for h in range(g, rows.patterns.shape[0]):
-                some, first = _cosines(rows, i, h, space)
-                for x in range(some.size):
-                    if is_selected[min(BINS - 1, np.int64((some[x] - rows.lowest) * scale))]:
-                        cosines[n_collected] = some[x]
-                        if rows.weights.size:
-                            masses[n_collected] = rows.weights[i] * rows.weights[first + x]
-                        n_collected += 1
+        for begin in range(rows.starts[g], rows.starts[g + 1], PANEL):
+            end = min(begin + PANEL, rows.starts[g + 1])
+            fill_dots(rows.scores, rows.tiles, begin, end, space.cosines)
+            for i in range(begin, end):
+                _enter_row(rows, i, space)
+                for h in range(g, rows.patterns.shape[0]):
+                    cosines, first = _cosines(rows, i, h, i - begin, space)
+                    if not cosines.size:
+                        continue
+                    places = space.places[: cosines.size]
+                    _fill_places(cosines, rows.lowest, places)
+                    if bins.counts.size and not rows.weights.size:
+                        _bin_equal(cosines, places, i, first, bins, collected)
+                        continue
+                    if bins.counts.size:
+                        _bin_weighted(cosines, places, i, first, rows, bins)
+                    _collect(cosines, places, i, first, rows, collected)

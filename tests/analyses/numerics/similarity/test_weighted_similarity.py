@@ -13,6 +13,7 @@ from plain_weights import weighted_distances, weighted_pairs, weighted_percentil
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 
 from analyses.numerics.similarity import binary as binary_similarity
+from analyses.numerics.similarity import cosine_distributions
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
 from analyses.numerics.similarity.pairs import pair_counter
@@ -240,6 +241,30 @@ class TestLaws:
         kept = compare_binary(scores, n_permutations=170, null=null, seed=3)
         monkeypatch.setattr(binary_similarity, "MAX_KEPT", 0)
         assert same_bytes(kept, compare_binary(scores, n_permutations=170, null=null, seed=3))
+
+    @pytest.mark.parametrize("is_weighted", [False, True])
+    @pytest.mark.parametrize("n_rows", [7, 40, 150])
+    def test_collecting_percentiles_in_the_first_pass_gives_the_bytes_of_a_second_pass(
+        self, monkeypatch, n_rows, is_weighted
+    ):
+        rng = np.random.default_rng(n_rows)
+        table = rng.beta(0.5, 1, (n_rows, 9))
+        table[rng.random(table.shape) < 0.2] = 0
+        weights = rng.gamma(2, 1, n_rows) if is_weighted else None
+        passes = []
+        bin_cosines = cosine_distributions.bin_cosines
+        monkeypatch.setattr(
+            cosine_distributions, "bin_cosines", lambda *arguments: passes.append(1) or bin_cosines(*arguments)
+        )
+        first = compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1)
+        n_passes = len(passes)
+        for name, value in (("MARGIN", 0), ("MIN_ROOM", 1)):
+            monkeypatch.setattr(cosine_distributions, name, value)
+        assert same_bytes(first, compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1))
+        monkeypatch.setattr(cosine_distributions.ExpectedBins, "select", lambda *_: None)
+        passes.clear()
+        assert same_bytes(first, compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1))
+        assert n_passes < len(passes) == 2 * 201 + 1
 
     def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
