@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS
 from analyses.numerics.similarity.dot_products import make_tiles
 from analyses.numerics.similarity.score_table import PackedScores, ScoreTable, unpack_bits
 from analyses.numerics.similarity.weighted_distributions import LAST_DIGIT, REACHED
+from tracker.statistics.jit import jit
 
 MIN_WIDTH = 1e-12
 """The bins cover at least this much."""
@@ -153,8 +155,7 @@ class CosineLayout:
         return means
 
     def _rows(self, scores: NDArray[np.float64], weights: NDArray[np.float64]) -> CosineRows:
-        scores = scale_rows(scores)
-        scores = np.ascontiguousarray(scores)
+        scores = scale_rows(np.ascontiguousarray(scores))
         return CosineRows(scores, make_tiles(scores), self.patterns, self.packed.starts, self.lowest, weights)
 
 
@@ -214,10 +215,25 @@ def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Cosines do not change, not even in the last digit.
     """
-    exponents = np.frexp(np.abs(scores).max(axis=1, keepdims=True, initial=0.0))[1]
-    if np.abs(exponents).max(initial=0) < MAX_EXPONENT:
-        return np.asarray(scores * np.ldexp(1.0, -exponents))
-    return np.asarray(np.ldexp(scores, -exponents))  # the power itself may be too large for a number
+    scaled = np.empty_like(scores)
+    _fill_scaled(scores, scaled)
+    return scaled
+
+
+@jit
+def _fill_scaled(scores: Any, scaled: Any) -> None:
+    for i in range(scores.shape[0]):
+        largest = 0.0
+        for column in range(scores.shape[1]):
+            largest = max(largest, abs(scores[i, column]))
+        exponent = math.frexp(largest)[1]
+        if abs(exponent) < MAX_EXPONENT:
+            factor = math.ldexp(1.0, -exponent)
+            for column in range(scores.shape[1]):
+                scaled[i, column] = scores[i, column] * factor
+        else:  # the factor itself may be too large for a number
+            for column in range(scores.shape[1]):
+                scaled[i, column] = math.ldexp(scores[i, column], -exponent)
 
 
 def min_cosine(table: ScoreTable) -> float:

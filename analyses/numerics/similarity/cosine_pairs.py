@@ -142,10 +142,13 @@ def _fill_places(cosines: Any, lowest: float, places: Any) -> None:
 
 
 @jit
-def _bin_weighted(cosines: Any, places: Any, i: int, first: int, rows: Any, bins: Any) -> None:
-    """Add the similarities of one row to others, each by the product of the weights, to bins and moments."""
+def _bin_weighted(cosines: Any, places: Any, i: int, first: int, rows: Any, bins: Any, collected: Any) -> None:
+    """Add the similarities of one row to others, each by the product of the weights, to bins, moments and those that
+    are collected.
+    """
     weight, weights = rows.weights[i], rows.weights[first : first + cosines.size]
-    counts, masses = bins.counts, bins.masses
+    counts, masses, is_selected = bins.counts, bins.masses, collected.is_selected
+    n, room = collected.n[0], collected.cosines.size
     total = squares = 0.0
     for x in range(cosines.size):
         gap = 1.0 - cosines[x]
@@ -154,6 +157,12 @@ def _bin_weighted(cosines: Any, places: Any, i: int, first: int, rows: Any, bins
         place = places[x]
         counts[place] += 1
         masses[place] += weight * weights[x]
+        if is_selected[place]:
+            if n < room:
+                collected.cosines[n] = cosines[x]
+                collected.masses[n] = weight * weights[x]
+            n += 1
+    collected.n[0] = n
     bins.moments[0] += weight * total
     bins.moments[1] += weight * squares
     if bins.sums.size:
@@ -228,9 +237,9 @@ def bin_cosines(rows: Any, bins: Any, collected: Any) -> None:
                         continue
                     places = space.places[: cosines.size]
                     _fill_places(cosines, rows.lowest, places)
-                    if bins.counts.size and not rows.weights.size:
+                    if not bins.counts.size:
+                        _collect(cosines, places, i, first, rows, collected)
+                    elif rows.weights.size:
+                        _bin_weighted(cosines, places, i, first, rows, bins, collected)
+                    else:
                         _bin_equal(cosines, places, i, first, bins, collected)
-                        continue
-                    if bins.counts.size:
-                        _bin_weighted(cosines, places, i, first, rows, bins)
-                    _collect(cosines, places, i, first, rows, collected)
