@@ -19,8 +19,10 @@ from tracker.queries.browsing.checkpoints import find_step, group_checkpoints
 from tracker.queries.browsing.newest_runs import list_newest_runs
 from tracker.queries.browsing.run_responses import load_first_answers, load_run_prompts
 from tracker.queries.browsing.similar_texts import LEAST_SIMILARITY, TextIndex
+from tracker.queries.browsing.similar_vectors import SimilarVectors
 from tracker.queries.catalogue.listing import list_runs
 from tracker.queries.catalogue.unverified_runs import ReportedValue, parse_differences
+from tracker.queries.embeddings import Embeddings
 from tracker.queries.findings.finding_records import FindingRow
 from tracker.queries.findings.relevance import sort_by_relevance
 from tracker.queries.findings.summary import Summary
@@ -35,6 +37,37 @@ def compare_texts(first: str, second: str) -> float:
         pairs.append({(words[i], words[i + 1]) for i in range(len(words) - 1)} if len(words) > 2 else set())
     either = pairs[0] | pairs[1]
     return len(pairs[0] & pairs[1]) / len(either) if either else 0.0
+
+
+def list_cosines(E: np.ndarray, place: int) -> list[float]:
+    """The cosine of one vector with each other one, the slow way; 0 for zeros."""
+    lengths = [float(np.sqrt((row**2).sum())) for row in E]
+    products = [float((row * E[place]).sum()) for row in E]
+    return [
+        product / (length * lengths[place]) if length * lengths[place] else 0.0
+        for at, (product, length) in enumerate(zip(products, lengths, strict=True))
+        if at != place
+    ]
+
+
+class TestSimilarVectors:
+    @given(st.integers(1, 12), st.integers(0, 10**6), st.integers(1, 15))
+    def test_the_largest_cosines_come_first(self, n: int, seed: int, n_wanted: int) -> None:
+        E = np.random.default_rng(seed).integers(-1, 2, (n, 3)).astype(np.float32)  # with zeros, and many ties
+        keys = 10 + 3 * np.arange(n)
+        index = SimilarVectors(vectors=Embeddings(E=E, prompt_ids=keys, encoder_id=1, encoder="e", benchmark="b"))
+        for place, key in enumerate(keys.tolist()):
+            similar = index.find(key, n_wanted)
+            expected = sorted(list_cosines(E, place), reverse=True)[:n_wanted]
+            assert [cosine for _, cosine in similar] == pytest.approx(expected, abs=1e-6)
+            assert len(dict(similar).keys() - {key}) == len(similar)
+        assert index.find(11, 5) == []
+
+    def test_equal_cosines_are_in_the_order_of_keys(self) -> None:
+        E = np.array([[1, 0], [0, 1], [1, 0], [1, 0], [1, 0]], dtype=np.float32)
+        keys = np.array([3, 5, 8, 9, 20])
+        index = SimilarVectors(vectors=Embeddings(E=E, prompt_ids=keys, encoder_id=1, encoder="e", benchmark="b"))
+        assert index.find(8, 2) == [(3, 1.0), (9, 1.0)]
 
 
 class TestSimilarTexts:

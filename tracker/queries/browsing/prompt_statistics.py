@@ -70,16 +70,3 @@ def compute_discrimination(Q: NDArray[np.float64]) -> NDArray[np.float64]:
         variances = (x * x).sum(axis=1) * (y * y).sum(axis=1)
         correlation = (x * y).sum(axis=1) / np.sqrt(variances)
     return np.where((n >= 3) & (variances > 1e-24), correlation, np.nan)
-
-
-def compute_cosine_similarity(E: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the cosine similarity of each vector with one vector; 0 for vectors of zeros.
-
-    Args:
-        E: ``(n, n_dimensions)`` vectors.
-        vector: ``(n_dimensions,)``.
-    """
-    lengths = np.sqrt(np.einsum("ij,ij->i", E, E, dtype=np.float64)) * np.linalg.norm(vector.astype(np.float64))
-    cosines = np.zeros(len(E))
-    np.divide((E @ vector).astype(np.float64), lengths, out=cosines, where=lengths > 0)
-    return cosines

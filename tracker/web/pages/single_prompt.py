@@ -12,9 +12,9 @@ import numpy as np
 from tracker.errors import SelectionError, SuffrageError
 from tracker.queries.browsing.prompt_list import describe_prompts
 from tracker.queries.browsing.prompt_responses import RunResponses, StoredPrompt, find_prompt, load_responses
-from tracker.queries.browsing.prompt_statistics import compute_cosine_similarity
 from tracker.queries.browsing.similar_texts import TextIndex, load_text_index
-from tracker.queries.embeddings import Embeddings, load_embeddings
+from tracker.queries.browsing.similar_vectors import SimilarVectors
+from tracker.queries.embeddings import load_embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.selection import Selection
 from tracker.report.number_format import format_score, format_share
@@ -93,10 +93,10 @@ def _describe(numbers: dict[str, Any]) -> str:
 def _find_similar(query: Query, prompt: StoredPrompt) -> list[dict[str, Any]]:
     """Return the most similar prompts: by the cosine of stored vectors, else those with nearly the same text."""
 
-    def compute() -> Embeddings | TextIndex:
+    def compute() -> SimilarVectors | TextIndex:
         with query.session() as session:
             try:
-                return load_embeddings(session, Selection(benchmark=prompt.benchmark))
+                return SimilarVectors(vectors=load_embeddings(session, Selection(benchmark=prompt.benchmark)))
             except SelectionError:  # no vectors, or of several encoders
                 return load_text_index(session, prompt.benchmark_id)
 
@@ -104,20 +104,10 @@ def _find_similar(query: Query, prompt: StoredPrompt) -> list[dict[str, Any]]:
     if isinstance(index, TextIndex):
         nearest, measure = index.find_similar(prompt.id, MAX_SIMILAR), "equal word pairs"
     else:
-        nearest, measure = _find_by_vectors(index, prompt.id), "cosine similarity"
+        nearest, measure = index.find(prompt.id, MAX_SIMILAR), "cosine similarity"
     with query.session() as session:
         described = describe_prompts(session, [key for key, _ in nearest]) if nearest else {}
     return [{**described[key], "similarity": similarity, "measure": measure} for key, similarity in nearest]
-
-
-def _find_by_vectors(vectors: Embeddings, prompt_id: int) -> list[tuple[int, float]]:
-    """Return the keys of the prompts with the largest cosine similarity, with it; none for a prompt without vector."""
-    if prompt_id not in vectors.prompt_ids:
-        return []
-    similarity = compute_cosine_similarity(vectors.E, vectors.align(np.array([prompt_id], dtype=np.int64))[0])
-    similarity[vectors.prompt_ids == prompt_id] = -np.inf
-    nearest = np.argsort(-similarity, kind="stable")[: min(MAX_SIMILAR, len(similarity) - 1)]
-    return [(int(vectors.prompt_ids[place]), float(similarity[place])) for place in nearest.tolist()]
 
 
 def _explain(kept: PromptFilter, key: int) -> dict[str, Any]:
