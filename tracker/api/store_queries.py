@@ -177,14 +177,14 @@ class StoreQueries:
 
     @named_options(WeightedOptions, SELECTION_DEFAULTS)
     def leaderboard(
-        self, benchmark: str, *, bounded: BoundedMethod = "shares", **options: Unpack[WeightedOptions]
+        self, benchmark: str, *, bounded_method: BoundedMethod = "shares", **options: Unpack[WeightedOptions]
     ) -> Leaderboard:
         """Rank models by their means, with intervals of means and ranks, and groups that are not distinguishable.
 
         Args:
             benchmark: its name, or name@revision.
-            bounded: the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``, which needs
-                independent prompts of equal weight.
+            bounded_method: of the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``,
+                which needs independent prompts of equal weight.
             options: the selection; ``missing`` is the policy for missing scores: ``bounds``, ``common``, ``worst``,
                 ``impute`` or ``fail``.
 
@@ -201,7 +201,7 @@ class StoreQueries:
         from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return load_leaderboard(session, make_selection(benchmark, options), bounded=bounded)
+            return load_leaderboard(session, make_selection(benchmark, options), bounded_method=bounded_method)
 
     @named_options(DesignOptions, SELECTION_DEFAULTS)
     def verdict(

@@ -41,7 +41,7 @@ N_RESAMPLES = 1000
 @weights_option
 @click.option(
     "--bounded-intervals",
-    "bounded",
+    "bounded_method",
     type=click.Choice(["shares", "betting"]),
     default="shares",
     show_default=True,
@@ -53,7 +53,7 @@ N_RESAMPLES = 1000
 @selection_options
 @database_option
 @document_format_option
-def command(selection: Selection, bounded: BoundedMethod, database: str | None, output_format: str) -> None:
+def command(selection: Selection, bounded_method: BoundedMethod, database: str | None, output_format: str) -> None:
     """Rank models by their mean score.
 
     The column `ranks` is an interval of ranks. All intervals hold together with 95 % probability: each pair of models
@@ -73,7 +73,7 @@ def command(selection: Selection, bounded: BoundedMethod, database: str | None, 
     engine = connect(database, create=False)
     with show_activity(f"ranking {selection.benchmark}"), transaction(engine, write=False) as session:
         n_resamples = N_RESAMPLES if output_format in ("json", "csv") else 0
-        board = load_leaderboard(session, selection, n_resamples=n_resamples, bounded=bounded)
+        board = load_leaderboard(session, selection, n_resamples=n_resamples, bounded_method=bounded_method)
     if output_format in DOCUMENT_FORMATS:
         _print_document(board, output_format)
     elif output_format != "table":
@@ -122,7 +122,7 @@ def _describe_scores(board: Leaderboard) -> str:
     tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
-    betting = " Intervals of means of bounded scores are by betting." if board.bounded == "betting" else ""
+    betting = " Intervals of means of bounded scores are by betting." if board.bounded_method == "betting" else ""
     return (
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
         f"{betting}"

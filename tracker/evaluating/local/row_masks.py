@@ -25,6 +25,8 @@ ALIGNMENT = 16
 """Rows of a mask begin at multiples of this number of elements, as fast attention kernels require."""
 CPU_QUERIES = 128
 """Maximum tokens of a row whose attention is computed together on a CPU; fewer skip more keys."""
+MAX_MASKS = 4
+"""Masks whose parts are kept: more than a model has kinds of layers."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
 """Names in model configurations of the attention window of sliding-window layers."""
 
@@ -85,6 +87,8 @@ class RowLayout:
     def cut_mask(self, mask: Any) -> list[Any]:
         """Return the parts of a mask ``(batch, heads, s, n_prefix + s)`` by block; cached, since layers share masks."""
         if id(mask) not in self.mask_parts:
+            if len(self.mask_parts) == MAX_MASKS:  # some models make a mask for every layer
+                self.mask_parts.clear()
             parts = [self.cut_keys(mask[:, :, block.first : block.last], block, axis=3) for block in self.blocks]
             self.mask_parts[id(mask)] = mask, parts
         return self.mask_parts[id(mask)][1]

@@ -51,9 +51,10 @@ def _encode_batch(tokenizer: Any, texts: Sequence[str], *, add_special_tokens: b
         tokenizer, add_special_tokens=add_special_tokens, padding=False, truncation=False, return_attention_mask=False,
         verbose=False,
     )  # fmt: skip
-    overridden = ("__call__", "_encode_plus")
+    methods = ("__call__", "_encode_plus", "_convert_encoding", "set_truncation_and_padding")
     if not isinstance(tokenizer, PreTrainedTokenizerFast) or any(
-        getattr(type(tokenizer), name) is not getattr(PreTrainedTokenizerFast, name) for name in overridden
+        name in vars(tokenizer) or getattr(type(tokenizer), name) is not getattr(PreTrainedTokenizerFast, name)
+        for name in methods
     ):
         return list(encode(list(texts))["input_ids"])
     first = encode([texts[0]])["input_ids"]

@@ -9,6 +9,7 @@ Source: Miller 2024, "Adding Error Bars to Evals", section 2.2.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -47,7 +48,7 @@ def load_leaderboard(
     with_rank_intervals: bool = True,
     n_resamples: int = 1000,
     seed: int = 0,
-    bounded: BoundedMethod = "shares",
+    bounded_method: BoundedMethod = "shares",
 ) -> Leaderboard:
     """Rank the models of a selection by their means, with rank intervals.
 
@@ -63,7 +64,7 @@ def load_leaderboard(
         with_rank_intervals: whether to test all pairs of models for rank intervals and groups.
         n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
         seed: seed of the resamples.
-        bounded: the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``.
+        bounded_method: of the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``.
 
     Raises:
         NotFoundError: a benchmark, metric, model, task, run or field of prompts does not exist.
@@ -71,6 +72,10 @@ def load_leaderboard(
             strata, weights, imputed scores or a metric without bounds; the selection is empty, or names no metric
             although there are several; or weights or a filter are selected for scores of whole tasks.
     """
+    if bounded_method not in get_args(BoundedMethod):
+        raise SelectionError(
+            f"There is no method {bounded_method!r}. Choose one of {join_names(get_args(BoundedMethod))}."
+        )
     units: tuple[Unit, ...] = ("prompt", "task")
     selection = choose_policy(session, selection, default="bounds", units=units, treats_tasks=True)
     benchmark = find_benchmark(session, selection.benchmark)
@@ -87,10 +92,10 @@ def load_leaderboard(
         clusters=Clusters.load(session, selection) if unit == "prompt" else None,
         worst=metric.worst,
         best=metric.best,
-        bounded=bounded,
+        bounded_method=bounded_method,
     )
-    if bounded == "betting":
-        _check_betting(selection, options)
+    if bounded_method == "betting":
+        _check_betting(selection, options, unit)
     board = _rank(session, benchmark, selection, unit, options)
     board = _add_warnings(session, benchmark, selection, board, models)
     if with_rank_intervals:
@@ -98,11 +103,13 @@ def load_leaderboard(
     return board
 
 
-def _check_betting(selection: Selection, options: RankingOptions) -> None:
+def _check_betting(selection: Selection, options: RankingOptions, unit: str) -> None:
     """Raise an error unless prompts are independent, of equal weight, and with scores in the bounds of the metric."""
     clusters = options.clusters
     problem = (
-        "prompts in clusters or strata: add --task-effects none, and leave out --cluster"
+        "scores of whole tasks: leave out --bounded-intervals"
+        if unit == "task"
+        else "prompts in clusters or strata: add --task-effects none, and leave out --cluster"
         if clusters is not None and (clusters.task_effects != "none" or clusters.field != NONE)
         else "weights: leave out --weights"
         if PromptWeights.is_chosen(selection)

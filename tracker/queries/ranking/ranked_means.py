@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.errors import SelectionError
 from tracker.queries.clusters import NONE, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
@@ -35,7 +36,7 @@ class RankingOptions:
         run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
         clusters: clusters and strata of the prompts; None for the default task effects.
         worst, best: the metric's bounds in the order of merit; None without bounds.
-        bounded: the intervals of bounded scores, see `estimate_means`.
+        bounded_method: of the intervals of bounded scores, see `estimate_means`.
     """
 
     missing: Policy = "bounds"
@@ -44,7 +45,7 @@ class RankingOptions:
     clusters: Clusters | None = None
     worst: float | None = None
     best: float | None = None
-    bounded: BoundedMethod = "shares"
+    bounded_method: BoundedMethod = "shares"
 
     def is_ranked(self, run_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some runs are ranked."""
@@ -73,7 +74,8 @@ def rank_by_prompts(
         options: further options.
 
     Raises:
-        SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail``.
+        SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail`` or intervals are by
+            betting.
     """
     options = options or _default_options(scores)
     weighted = select_weighted(scores, weights)
@@ -89,13 +91,15 @@ def rank_by_prompts(
     if options.missing == "impute":
         kept = kept.with_imputed(expected.Q, filled, treated.columns, w)
     kept = replace(kept, Q=filled, missing=options.missing)
+    if options.bounded_method == "betting" and not kept.is_complete:
+        raise SelectionError("Intervals by betting are not proven for missing scores: add --missing common.")
     coverage = (~np.isnan(expected.Q)).mean(axis=0)
     clusters = options.clusters or Clusters.of_tasks(expected.prompt_ids, expected.tasks)
-    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters, options.bounded)
+    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters, options.bounded_method)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
         few_scores = expected.columns(is_excluded)
-        excluded = _prompt_rows(few_scores, weighted.weights, coverage[is_excluded], clusters, options.bounded)
+        excluded = _prompt_rows(few_scores, weighted.weights, coverage[is_excluded], clusters, options.bounded_method)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
@@ -113,7 +117,7 @@ def rank_by_prompts(
         missing=options.missing,
         cluster=clusters.field,
         task_effects=clusters.task_effects,
-        bounded=options.bounded,
+        bounded_method=options.bounded_method,
         scores=kept,
     )
 
@@ -129,7 +133,7 @@ def _prompt_rows(
     weights: NDArray[np.float64],
     coverage: NDArray[np.float64],
     clusters: Clusters,
-    bounded: BoundedMethod,
+    bounded_method: BoundedMethod,
 ) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing.
 
@@ -138,13 +142,13 @@ def _prompt_rows(
         weights: ``(n_prompts,)`` of the prompts.
         coverage: ``(n_models,)`` shares of the expected prompts with a score.
         clusters: clusters and strata of the prompts.
-        bounded: the intervals of bounded scores.
+        bounded_method: of the intervals of bounded scores.
     """
     groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
-    means = estimate_means(scores.for_errors, groups, weights, bounds, bounded=bounded)
+    means = estimate_means(scores.for_errors, groups, weights, bounds, bounded_method=bounded_method)
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.bounds is not None and not scores.is_complete:
-        low, high = united_intervals(scores.Q, groups, weights, bounds, bounded=bounded)
+        low, high = united_intervals(scores.Q, groups, weights, bounds)
         worst, best = (weights @ filled / weights.sum() for filled in fill_bounds(scores.Q, scores.bounds))
     is_clustered = clusters.field != NONE
     rows = []
@@ -216,7 +220,7 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
         missing=options.missing,
         cluster=NONE,
         task_effects="random",
-        bounded=options.bounded,
+        bounded_method=options.bounded_method,
     )
 
 
@@ -229,12 +233,10 @@ def _task_rows(
     """Return the row of each column, without a rank; intervals are united over all values of what is missing."""
     groups = group_rows(np.full(scores.n_tasks, ""))
     bounds = None if options.worst is None or options.best is None else (options.worst, options.best)
-    means = estimate_means(
-        scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds), bounded=options.bounded
-    )
+    means = estimate_means(scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds))
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.missing == "bounds" and bounds is not None and not scores.is_complete:
-        low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds), bounded=options.bounded)
+        low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds))
         worst, best = (filled.mean(axis=0) for filled in fill_bounds(scores.T, bounds))
     return [
         LeaderboardRow(

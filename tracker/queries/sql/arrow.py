@@ -126,7 +126,7 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
     import adbc_driver_manager as adbc
 
     engine = _engine(source)
-    is_sqlite = engine.dialect.name == "sqlite"
+    is_sqlite, connection = engine.dialect.name == "sqlite", None
     with ExitStack() as opened:
         try:
             database = opened.enter_context(adbc.AdbcDatabase(**_address(engine)))
@@ -140,8 +140,9 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
             raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
         finally:
             if is_sqlite:
-                with suppress(adbc.Error):  # a snapshot ends here; it would keep the log from being emptied
-                    connection.set_autocommit(True)
+                if connection is not None:
+                    with suppress(adbc.Error):  # a snapshot ends here; it would keep the log from being emptied
+                        connection.set_autocommit(True)
                 keep_open(_path(engine), opened.pop_all().close)
 
 

@@ -35,7 +35,7 @@ def check_file(path: Path) -> Iterator[Callable[[], list[str] | None]]:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-    except OSError:
+    except (OSError, TypeError):  # Python may not know its program
         yield lambda: None
         return
 

@@ -67,7 +67,7 @@ def estimate_means(
     weights: Vector | None = None,
     bounds: Bounds = NO_BOUNDS,
     level: float = LEVEL,
-    bounded: BoundedMethod = "shares",
+    bounded_method: BoundedMethod = "shares",
 ) -> MeanEstimates:
     """Estimate the mean of each column over its scores.
 
@@ -78,14 +78,14 @@ def estimate_means(
         weights: ``(n,)`` positive; None for equal weights.
         bounds: of the metric; None where it has none.
         level: of the intervals.
-        bounded: the intervals of scores in the bounds, unless all are 0 and 1.
+        bounded_method: of the intervals of scores in the bounds, unless all are 0 and 1.
 
     Raises:
-        ValueError: betting, for rows with clusters, strata or weights.
+        ValueError: betting, for rows with clusters, strata or weights, or scores outside of the bounds.
     """
     weights = np.ones(len(Q)) if weights is None else weights
-    if bounded == "betting" and not (groups.is_independent and (weights == weights[0]).all()):
-        raise ValueError("betting needs independent scores of equal weight")
+    if bounded_method == "betting":
+        _check_betting(Q, groups, weights, bounds)
     exponent = overflow_exponent(Q)
     Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
     scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
@@ -97,12 +97,23 @@ def estimate_means(
             continue
         part = groups if keep.all() else groups.rows(keep)
         values = Q[:, columns] if keep.all() else Q[np.ix_(keep, columns)]
-        for name, column in _estimate(values, part, weights[keep], (scaled[0], scaled[1]), level, bounded).items():
+        for name, column in _estimate(
+            values, part, weights[keep], (scaled[0], scaled[1]), level, bounded_method
+        ).items():
             result[name][columns] = column
     with np.errstate(over="ignore"):
         for name in ("mean", "stderr", "stderr_design", "low", "high"):
             result[name] = np.ldexp(result[name], exponent)
     return MeanEstimates(**result)
+
+
+def _check_betting(Q: NDArray[np.float64], groups: Grouping, weights: Vector, bounds: Bounds) -> None:
+    """Raise an error unless scores are independent, of equal weight, and in two bounds."""
+    if not (groups.is_independent and (weights == weights[0]).all()):
+        raise ValueError("betting needs independent scores of equal weight")
+    low, high = bounds
+    if low is None or high is None or bool(((low > Q) | (high < Q)).any()):
+        raise ValueError("betting needs scores in the bounds of the metric")
 
 
 def united_intervals(
@@ -111,7 +122,6 @@ def united_intervals(
     weights: Vector | None = None,
     bounds: Bounds = NO_BOUNDS,
     level: float = LEVEL,
-    bounded: BoundedMethod = "shares",
 ) -> tuple[Vector, Vector]:
     """Return the interval of each column's mean over all rows, whatever the missing scores are.
 
@@ -120,16 +130,16 @@ def united_intervals(
 
     Args:
         Q: ``(n, k)`` scores, NaN = missing.
-        groups, weights, bounds, level, bounded: as for `estimate_means`.
+        groups, weights, bounds, level: as for `estimate_means`.
     """
     missing = np.isnan(Q)
     if not missing.any():
-        result = estimate_means(Q, groups, weights, bounds, level, bounded)
+        result = estimate_means(Q, groups, weights, bounds, level)
         return result.low, result.high
     ends = []
     for bound, name in ((bounds[0], "low"), (bounds[1], "high")):
         filled = Q if bound is None else np.where(missing, bound, Q)
-        result = estimate_means(filled, groups, weights, bounds, level, bounded)
+        result = estimate_means(filled, groups, weights, bounds, level)
         ends.append(np.where(np.isnan(filled).any(axis=0), np.nan, getattr(result, name)))
     return ends[0], ends[1]
 
@@ -150,7 +160,7 @@ def _estimate(
     weights: Vector,
     bounds: Bounds,
     level: float,
-    bounded: BoundedMethod,
+    bounded_method: BoundedMethod,
 ) -> dict[str, Vector | float | int]:
     """Return the estimates of columns without a missing score."""
     n, w = len(Q), weights / weights.sum()
@@ -163,7 +173,7 @@ def _estimate(
         variance = plain if groups.is_independent else design_variance(Q, groups, w)
     is_finite = np.isfinite(mean)
     low, high = np.full(len(mean), np.nan), np.full(len(mean), np.nan)
-    design = _SamplingDesign(groups, w, is_equal, degrees, level, bounded)
+    design = _SamplingDesign(groups, w, is_equal, degrees, level, bounded_method)
     columns = Q if is_finite.all() else Q[:, is_finite]
     low[is_finite], high[is_finite] = _intervals(columns, mean[is_finite], variance[is_finite], design, bounds)
     return {
@@ -188,7 +198,7 @@ class _SamplingDesign:
         is_equal: whether all weights are equal.
         degrees: degrees of freedom.
         level: of the intervals.
-        bounded: the intervals of bounded scores.
+        bounded_method: of the intervals of bounded scores.
     """
 
     groups: Grouping
@@ -196,7 +206,7 @@ class _SamplingDesign:
     is_equal: bool
     degrees: float
     level: float
-    bounded: BoundedMethod
+    bounded_method: BoundedMethod
 
 
 def _intervals(
@@ -244,7 +254,7 @@ def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) 
         low[binary], high[binary] = blaker_interval(counts, n, design.level)
     else:
         low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], design.level)
-    if design.bounded == "betting":
+    if design.bounded_method == "betting":
         low[~binary], high[~binary] = betting_intervals(Y[:, ~binary], design.level)
     elif not binary.all():
         low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], design.level)

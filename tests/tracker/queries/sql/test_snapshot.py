@@ -27,3 +27,17 @@ def test_what_is_committed_later_is_not_seen(store: sa.Engine) -> None:
 def test_a_query_that_the_engine_rejects_is_reported(store: sa.Engine) -> None:
     with pytest.raises(DatabaseError, match="nowhere"), snapshot(store) as reading:
         reading.table("SELECT 1 FROM nowhere")
+
+
+@pytest.mark.parametrize("kind", ["AdbcDatabase", "AdbcConnection"])
+def test_an_error_before_there_is_a_connection_is_the_error_that_is_raised(
+    sqlite_store: sa.Engine, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    import adbc_driver_manager
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(adbc_driver_manager, kind, fail)
+    with pytest.raises(MemoryError):
+        read_arrow(sqlite_store, COUNT)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from simulated_tables import betting_interval
 
+from tracker.statistics.grouping import group_rows
 from tracker.statistics.intervals import betting
 from tracker.statistics.intervals.betting import betting_intervals
 from tracker.statistics.intervals.bounded import bounded_intervals
+from tracker.statistics.intervals.means import estimate_means
 
 RNG = np.random.default_rng(6)
 
@@ -57,3 +59,27 @@ class TestLaws:
         low, high = betting_intervals(Y)
         narrow = bounded_intervals(Y, np.ones_like(Y))
         assert (high - low > narrow[1] - narrow[0]).all()
+
+
+class TestEstimates:
+    @pytest.mark.parametrize(
+        ("groups", "weights", "bounds", "problem"),
+        [
+            (["a", "a", "b", "b"], None, (0.0, 1.0), "independent"),
+            ([""] * 4, np.array([1.0, 2, 1, 1]), (0.0, 1.0), "independent"),
+            ([""] * 4, None, (None, 1.0), "bounds"),
+            ([""] * 4, None, (0.0, 0.5), "bounds"),
+        ],
+    )
+    def test_betting_is_rejected_where_it_is_not_proven(self, groups, weights, bounds, problem) -> None:
+        scores = np.array([[0.2], [0.4], [0.6], [0.8]])
+        with pytest.raises(ValueError, match=problem):
+            estimate_means(scores, group_rows(np.array(groups)), weights, bounds, bounded_method="betting")
+
+    def test_each_column_is_estimated_from_its_scores(self) -> None:
+        scores = RNG.random((30, 3)) * 4
+        scores[:5, 1] = np.nan
+        estimates = estimate_means(scores, group_rows(np.full(30, "")), None, (0.0, 4.0), bounded_method="betting")
+        for j, column in enumerate((scores[:, 0], scores[5:, 1], scores[:, 2])):
+            low, high = betting_intervals(column[:, None] / 4)
+            assert (estimates.low[j], estimates.high[j]) == pytest.approx((4 * low[0], 4 * high[0]))
