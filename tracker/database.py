@@ -37,6 +37,9 @@ from tracker.suggestions import find_similar, format_guess
 KEYS_PER_QUERY = 1000
 """Keys in one statement; databases limit the number of its parameters."""
 
+IGNORE_CHECKS, CHECK_FILE = "PRAGMA ignore_check_constraints = ON", "PRAGMA integrity_check"
+"""How SQLite checks a file, but not rows that break a CHECK, which their checksums show."""
+
 POOL_NAME = "suffrage"
 """Ends the name of the logger of connections to PostgreSQL."""
 
@@ -217,9 +220,9 @@ def find_file_damage(session: Session) -> list[str]:
     """Return the damage of a SQLite file, but not rows that break a CHECK, which their checksums show."""
     if session.get_bind().dialect.name != "sqlite":
         return []
-    session.execute(sa.text("PRAGMA ignore_check_constraints = ON"))  # half of the time
+    session.execute(sa.text(IGNORE_CHECKS))  # half of the time
     try:
-        return [str(line) for line in session.scalars(sa.text("PRAGMA integrity_check")) if line != "ok"]
+        return [str(line) for line in session.scalars(sa.text(CHECK_FILE)) if line != "ok"]
     finally:
         session.execute(sa.text("PRAGMA ignore_check_constraints = OFF"))
 

@@ -13,14 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.cosine_distributions import (
-    CosineDistribution,
-    CosineLayout,
-    ExpectedBins,
-    describe_cosines,
-)
+from analyses.numerics.similarity.cosine_distributions import CosineDistribution, describe_cosines
+from analyses.numerics.similarity.cosine_layout import CosineLayout
 from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
+from analyses.numerics.similarity.expected_bins import ExpectedBins
 from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (

@@ -134,7 +134,7 @@ def _cosines(rows: Any, i: int, h: int, place: int, space: Any) -> Any:
 
 
 @jit
-def _fill_places(cosines: Any, lowest: float, places: Any) -> None:
+def fill_places(cosines: Any, lowest: float, places: Any) -> None:
     """The bins of cosines; in a loop by itself, which has vector operations."""
     scale = BINS / (1.0 - lowest)
     for x in range(cosines.size):
@@ -236,7 +236,7 @@ def bin_cosines(rows: Any, bins: Any, collected: Any) -> None:
                     if not cosines.size:
                         continue
                     places = space.places[: cosines.size]
-                    _fill_places(cosines, rows.lowest, places)
+                    fill_places(cosines, rows.lowest, places)
                     if not bins.counts.size:
                         _collect(cosines, places, i, first, rows, collected)
                     elif rows.weights.size:

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracker.connections.sqlite_connections import BUSY_SECONDS
-from tracker.database import make_read_only_uri
+from tracker.database import CHECK_FILE, IGNORE_CHECKS, make_read_only_uri
 
-_PROGRAM = """
+_PROGRAM = f"""
 import json, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], uri=True, timeout=float(sys.argv[2]))
-connection.execute("PRAGMA ignore_check_constraints = ON")
-print(json.dumps([line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]))
+connection.execute("{IGNORE_CHECKS}")
+print(json.dumps([line for (line,) in connection.execute("{CHECK_FILE}") if line != "ok"]))
 """
 """The same as `tracker.database.find_file_damage`."""
 
