@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tracker.recording.comparing.histories import Histories
     from tracker.recording.multiplicity.recorded_looks import RecordedLooks
     from tracker.recording.verdict.benchmark_verdict import Verdict
-    from tracker.statistics.intervals.means import BoundedMethod
 
 
 class StoreQueries:
@@ -176,21 +175,16 @@ class StoreQueries:
             return load_task_matrix(session, make_selection(benchmark, options))
 
     @named_options(WeightedOptions, SELECTION_DEFAULTS)
-    def leaderboard(
-        self, benchmark: str, *, bounded_method: BoundedMethod = "shares", **options: Unpack[WeightedOptions]
-    ) -> Leaderboard:
+    def leaderboard(self, benchmark: str, **options: Unpack[WeightedOptions]) -> Leaderboard:
         """Rank models by their means, with intervals of means and ranks, and groups that are not distinguishable.
 
         Args:
             benchmark: its name, or name@revision.
-            bounded_method: of the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``,
-                which needs independent prompts of equal weight.
             options: the selection; ``missing`` is the policy for missing scores: ``bounds``, ``common``, ``worst``,
                 ``impute`` or ``fail``.
 
         Raises:
-            NotFoundError, SelectionError: as for `load_performance_matrix`, scores are missing under ``fail``, or
-                betting does not apply.
+            NotFoundError, SelectionError: as for `load_performance_matrix`, or scores are missing under ``fail``.
 
         Examples:
             >>> import tracker
@@ -201,7 +195,7 @@ class StoreQueries:
         from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return load_leaderboard(session, make_selection(benchmark, options), bounded_method=bounded_method)
+            return load_leaderboard(session, make_selection(benchmark, options))
 
     @named_options(DesignOptions, SELECTION_DEFAULTS)
     def verdict(

@@ -8,15 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner
 from filled_stores import add_scores, add_task_scores, add_weights
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from tracker.api.store import Store
-from tracker.cli.commands.leaderboard import command
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import Clusters
@@ -216,70 +213,6 @@ class TestLaws:
     def test_sums_of_thirds_that_are_equal_are_tied(self) -> None:
         Q = np.array([[0.1, 0.3], [0.2, 0.2], [0.3, 0.1]])
         assert [row.rank for row in rank_by_prompts(matrix(Q, [""] * 3)).rows] == [1.5, 1.5]
-
-
-class TestBoundedIntervals:
-    @pytest.fixture
-    def store(self, sqlite_store: sa.Engine) -> sa.Engine:
-        scores = np.random.default_rng(0).beta(2, 1, (60, 2))
-        add_scores(sqlite_store, np.where(scores > 0.95, NAN, scores), tasks=["x", "y"] * 30)
-        with sqlite_store.begin() as connection:
-            connection.execute(sa.text("UPDATE metric SET lower = 0, upper = 1"))
-        return sqlite_store
-
-    def test_betting_is_wider_than_shares_and_leaves_the_rest_as_it_is(self, store: sa.Engine) -> None:
-        with transaction(store, write=False) as session:
-            choice = Selection(benchmark="b", task_effects="none", missing="common", min_coverage=0.5)
-            shares, betting = (
-                load_leaderboard(session, choice),
-                load_leaderboard(session, choice, bounded_method="betting"),
-            )
-        assert (shares.bounded_method, betting.bounded_method) == ("shares", "betting")
-        for narrow, wide in zip(shares.rows, betting.rows, strict=True):
-            assert 0 <= wide.low < narrow.low < narrow.high < wide.high <= 1
-            assert (wide.mean, wide.stderr, wide.rank) == (narrow.mean, narrow.stderr, narrow.rank)
-        assert betting.rank_intervals == shares.rank_intervals
-
-    @pytest.mark.parametrize(
-        ("choices", "problem"),
-        [
-            ({}, "clusters or strata: add --task-effects none"),
-            ({"task_effects": "random"}, "clusters or strata: add --task-effects none"),
-            ({"task_effects": "none", "weights": "task-equal"}, "weights: leave out --weights"),
-            ({"task_effects": "none", "missing": "impute"}, "imputed scores: choose another --missing"),
-            ({"task_effects": "none", "min_coverage": 0.5}, "missing scores: add --missing common"),
-        ],
-    )
-    def test_betting_is_rejected_where_it_is_not_proven(
-        self, store: sa.Engine, choices: dict[str, str], problem: str
-    ) -> None:
-        with transaction(store, write=False) as session, pytest.raises(SelectionError, match=problem):
-            load_leaderboard(session, Selection(benchmark="b", **choices), bounded_method="betting")
-
-    def test_betting_is_rejected_for_scores_of_whole_tasks(self, sqlite_store: sa.Engine) -> None:
-        add_task_scores(sqlite_store, np.array([[0.5, 0.9], [0.7, 0.2]]), tasks=["a", "b"], models=["x", "y"])
-        choice = Selection(benchmark="b", task_effects="none")
-        with transaction(sqlite_store, write=False) as session, pytest.raises(SelectionError, match="whole tasks"):
-            load_leaderboard(session, choice, bounded_method="betting")
-
-    def test_a_method_that_does_not_exist_is_an_error(self, store: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match="There is no method 'Betting'"):
-            Store(store).leaderboard("b", bounded_method="Betting")
-
-    def test_the_command_names_the_method(self, store: sa.Engine) -> None:
-        url = store.url.render_as_string(hide_password=False)
-        arguments = ["b", "--task-effects", "none", "--missing", "common", "--min-coverage", "0.5", "--database", url]
-        outputs = [
-            CliRunner().invoke(command, [*arguments, "--bounded-intervals", name]).output
-            for name in ("betting", "shares")
-        ]
-        assert ["are by betting." in output for output in outputs] == [True, False]
-
-    def test_betting_is_rejected_without_bounds(self, store: sa.Engine) -> None:
-        with store.begin() as connection:
-            connection.execute(sa.text("UPDATE metric SET lower = NULL"))
-        with transaction(store, write=False) as session, pytest.raises(SelectionError, match="a metric without bounds"):
-            load_leaderboard(session, Selection(benchmark="b", task_effects="none"), bounded_method="betting")
 
 
 class TestMissing:

@@ -79,8 +79,8 @@ class TestLaws:
         values = np.column_stack([np.linspace(-0.1, 1.3, 12), np.arange(12) % 2])
         groups = group_rows(np.full(12, ""))
         free, cut = estimate_means(values, groups), estimate_means(values, groups, bounds=(0.0, 1.0))
-        assert cut.low[0] == max(free.low[0], 0.0)
-        assert cut.high[0] == min(free.high[0], 1.0)
+        assert cut.low[0] == pytest.approx(max(free.low[0], 0.0), rel=1e-12)
+        assert cut.high[0] == pytest.approx(min(free.high[0], 1.0), rel=1e-12)
         assert cut.low[1] == estimate_means(values[:, 1:], groups, bounds=(0.0, 1.0)).low[0]
 
 

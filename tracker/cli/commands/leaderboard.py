@@ -24,7 +24,6 @@ from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
-    from tracker.statistics.intervals.means import BoundedMethod
 
 DROP_ORDER = ("run", "stderr", "n", "stratified", "clustered", "95 % low", "95 % high")
 OMITTED_IN_DOCUMENTS = ("stderr", "stratified", "clustered", "run")
@@ -39,21 +38,10 @@ N_RESAMPLES = 1000
 @missing_options(BOUNDS)
 @cluster_option
 @weights_option
-@click.option(
-    "--bounded-intervals",
-    "bounded_method",
-    type=click.Choice(["shares", "betting"]),
-    default="shares",
-    show_default=True,
-    help=(
-        "Intervals of means of bounded scores that are not all 0 or 1. shares: from Dirichlet shares; betting: proven "
-        "for any distribution, but wider, and only with --task-effects none."
-    ),
-)
 @selection_options
 @database_option
 @document_format_option
-def command(selection: Selection, bounded_method: BoundedMethod, database: str | None, output_format: str) -> None:
+def command(selection: Selection, database: str | None, output_format: str) -> None:
     """Rank models by their mean score.
 
     The column `ranks` is an interval of ranks. All intervals hold together with 95 % probability: each pair of models
@@ -73,7 +61,7 @@ def command(selection: Selection, bounded_method: BoundedMethod, database: str |
     engine = connect(database, create=False)
     with show_activity(f"ranking {selection.benchmark}"), transaction(engine, write=False) as session:
         n_resamples = N_RESAMPLES if output_format in ("json", "csv") else 0
-        board = load_leaderboard(session, selection, n_resamples=n_resamples, bounded_method=bounded_method)
+        board = load_leaderboard(session, selection, n_resamples=n_resamples)
     if output_format in DOCUMENT_FORMATS:
         _print_document(board, output_format)
     elif output_format != "table":
@@ -122,10 +110,8 @@ def _describe_scores(board: Leaderboard) -> str:
     tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
-    betting = " Intervals of means of bounded scores are by betting." if board.bounded_method == "betting" else ""
     return (
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
-        f"{betting}"
     )
 
 

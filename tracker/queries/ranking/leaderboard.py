@@ -9,7 +9,6 @@ Source: Miller 2024, "Adding Error Bars to Evals", section 2.2.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -17,7 +16,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.catalogue.unverified_runs import list_unverified_warnings, load_unverified
-from tracker.queries.clusters import NONE, Clusters
+from tracker.queries.clusters import Clusters
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import make_task_scores_error
 from tracker.queries.notices import list_notices
@@ -34,7 +33,6 @@ from tracker.queries.sql import tables
 from tracker.queries.task_matrix import load_task_matrix
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, load_prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
-from tracker.statistics.intervals.means import BoundedMethod
 
 __all__ = ["Leaderboard", "LeaderboardRow", "RankInterval", "load_leaderboard"]
 
@@ -48,7 +46,6 @@ def load_leaderboard(
     with_rank_intervals: bool = True,
     n_resamples: int = 1000,
     seed: int = 0,
-    bounded_method: BoundedMethod = "shares",
 ) -> Leaderboard:
     """Rank the models of a selection by their means, with rank intervals.
 
@@ -64,18 +61,12 @@ def load_leaderboard(
         with_rank_intervals: whether to test all pairs of models for rank intervals and groups.
         n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
         seed: seed of the resamples.
-        bounded_method: of the intervals of means of bounded scores: from Dirichlet ``shares``, or by ``betting``.
 
     Raises:
         NotFoundError: a benchmark, metric, model, task, run or field of prompts does not exist.
-        SelectionError: scores are missing and the policy is ``fail``; intervals by betting are chosen for clusters,
-            strata, weights, imputed scores or a metric without bounds; the selection is empty, or names no metric
+        SelectionError: scores are missing and the policy is ``fail``; the selection is empty, or names no metric
             although there are several; or weights or a filter are selected for scores of whole tasks.
     """
-    if bounded_method not in get_args(BoundedMethod):
-        raise SelectionError(
-            f"There is no method {bounded_method!r}. Choose one of {join_names(get_args(BoundedMethod))}."
-        )
     units: tuple[Unit, ...] = ("prompt", "task")
     selection = choose_policy(session, selection, default="bounds", units=units, treats_tasks=True)
     benchmark = find_benchmark(session, selection.benchmark)
@@ -92,35 +83,12 @@ def load_leaderboard(
         clusters=Clusters.load(session, selection) if unit == "prompt" else None,
         worst=metric.worst,
         best=metric.best,
-        bounded_method=bounded_method,
     )
-    if bounded_method == "betting":
-        _check_betting(selection, options, unit)
     board = _rank(session, benchmark, selection, unit, options)
     board = _add_warnings(session, benchmark, selection, board, models)
     if with_rank_intervals:
         return add_rank_intervals(board, options.clusters, n_resamples=n_resamples, seed=seed)
     return board
-
-
-def _check_betting(selection: Selection, options: RankingOptions, unit: str) -> None:
-    """Raise an error unless prompts are independent, of equal weight, and with scores in the bounds of the metric."""
-    clusters = options.clusters
-    problem = (
-        "scores of whole tasks: leave out --bounded-intervals"
-        if unit == "task"
-        else "prompts in clusters or strata: add --task-effects none, and leave out --cluster"
-        if clusters is not None and (clusters.task_effects != "none" or clusters.field != NONE)
-        else "weights: leave out --weights"
-        if PromptWeights.is_chosen(selection)
-        else "imputed scores: choose another --missing"
-        if options.missing == "impute"
-        else "a metric without bounds: ingest its scores with --bounds LOW,HIGH"
-        if options.worst is None or options.best is None
-        else ""
-    )
-    if problem:
-        raise SelectionError(f"Intervals by betting are not proven for {problem}.")
 
 
 def _rank(

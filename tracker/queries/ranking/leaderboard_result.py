@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from tracker.statistics.intervals.means import BoundedMethod
-
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow:
@@ -100,7 +98,6 @@ class Leaderboard(NotebookResult):
         missing: policy for missing scores.
         cluster: field whose equal values define a cluster; ``none`` without clusters.
         task_effects: what errors and intervals are about: these tasks, other tasks like these, or prompts alone.
-        bounded_method: of the intervals of means of bounded scores: from Dirichlet shares, or by betting.
         scores: the ranked matrix, after the policy for missing scores; None for scores of whole tasks.
         rank_intervals: by model, of the ranked models; empty without any.
         first_holm: largest p-value of the first model against another, adjusted for all pairs; None without any.
@@ -128,7 +125,6 @@ class Leaderboard(NotebookResult):
     missing: Policy = "bounds"
     cluster: str = TASK
     task_effects: TaskEffects = "none"
-    bounded_method: BoundedMethod = "shares"
     scores: PerformanceMatrix | None = field(default=None, repr=False, compare=False)
     rank_intervals: Mapping[str, RankInterval] = field(default_factory=dict)
     first_holm: float | None = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.errors import SelectionError
 from tracker.queries.clusters import NONE, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
@@ -19,7 +18,7 @@ from tracker.queries.selection import MIN_COVERAGE, Policy
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.grouping import Grouping, group_rows
-from tracker.statistics.intervals.means import NO_BOUNDS, BoundedMethod, Bounds, estimate_means, united_intervals
+from tracker.statistics.intervals.means import NO_BOUNDS, Bounds, estimate_means, united_intervals
 from tracker.statistics.missing_scores import linearize_imputed
 from tracker.statistics.rank_intervals import fill_bounds
 from tracker.statistics.ranking import mean_ranks
@@ -36,7 +35,6 @@ class RankingOptions:
         run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
         clusters: clusters and strata of the prompts; None for the default task effects.
         worst, best: the metric's bounds in the order of merit; None without bounds.
-        bounded_method: of the intervals of bounded scores, see `estimate_means`.
     """
 
     missing: Policy = "bounds"
@@ -45,7 +43,6 @@ class RankingOptions:
     clusters: Clusters | None = None
     worst: float | None = None
     best: float | None = None
-    bounded_method: BoundedMethod = "shares"
 
     def is_ranked(self, run_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some runs are ranked."""
@@ -74,8 +71,7 @@ def rank_by_prompts(
         options: further options.
 
     Raises:
-        SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail`` or intervals are by
-            betting.
+        SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail``.
     """
     options = options or _default_options(scores)
     weighted = select_weighted(scores, weights)
@@ -91,15 +87,12 @@ def rank_by_prompts(
     if options.missing == "impute":
         kept = kept.with_imputed(expected.Q, filled, treated.columns, w)
     kept = replace(kept, Q=filled, missing=options.missing)
-    if options.bounded_method == "betting" and not kept.is_complete:
-        raise SelectionError("Intervals by betting are not proven for missing scores: add --missing common.")
     coverage = (~np.isnan(expected.Q)).mean(axis=0)
     clusters = options.clusters or Clusters.of_tasks(expected.prompt_ids, expected.tasks)
-    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters, options.bounded_method)
+    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        few_scores = expected.columns(is_excluded)
-        excluded = _prompt_rows(few_scores, weighted.weights, coverage[is_excluded], clusters, options.bounded_method)
+        excluded = _prompt_rows(expected.columns(is_excluded), weighted.weights, coverage[is_excluded], clusters)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
@@ -117,7 +110,6 @@ def rank_by_prompts(
         missing=options.missing,
         cluster=clusters.field,
         task_effects=clusters.task_effects,
-        bounded_method=options.bounded_method,
         scores=kept,
     )
 
@@ -129,11 +121,7 @@ def _default_options(scores: PerformanceMatrix | TaskMatrix) -> RankingOptions:
 
 
 def _prompt_rows(
-    scores: PerformanceMatrix,
-    weights: NDArray[np.float64],
-    coverage: NDArray[np.float64],
-    clusters: Clusters,
-    bounded_method: BoundedMethod,
+    scores: PerformanceMatrix, weights: NDArray[np.float64], coverage: NDArray[np.float64], clusters: Clusters
 ) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing.
 
@@ -142,10 +130,9 @@ def _prompt_rows(
         weights: ``(n_prompts,)`` of the prompts.
         coverage: ``(n_models,)`` shares of the expected prompts with a score.
         clusters: clusters and strata of the prompts.
-        bounded_method: of the intervals of bounded scores.
     """
     groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
-    means = estimate_means(scores.for_errors, groups, weights, bounds, bounded_method=bounded_method)
+    means = estimate_means(scores.for_errors, groups, weights, bounds)
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.bounds is not None and not scores.is_complete:
         low, high = united_intervals(scores.Q, groups, weights, bounds)
@@ -220,7 +207,6 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
         missing=options.missing,
         cluster=NONE,
         task_effects="random",
-        bounded_method=options.bounded_method,
     )
 
 

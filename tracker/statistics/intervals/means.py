@@ -1,7 +1,8 @@
 """Means of columns with standard errors and intervals, for prompts in clusters and strata.
 
-An interval of bounded scores uses the effective number of scores: the variance of the scores over the squared standard
-error, times (z / t)², where t has the error's degrees of freedom. Clusters do not increase it.
+For clusters, strata and weights, an interval of bounded scores uses the effective number of scores: the variance of
+the scores over the squared standard error, times (z / t)², where t has the error's degrees of freedom. Clusters do not
+increase it.
 
 Source: Korn and Graubard 1998 (effective number of scores); Bell and McCaffrey 2002 (CR2).
 """
@@ -10,14 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from tracker.statistics.grouping import Grouping, group_rows
-from tracker.statistics.intervals.betting import betting_intervals
 from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.design_variance import NEGLIGIBLE, design_variance, pooled_variance
@@ -33,8 +32,6 @@ They are a tenth of the degrees of freedom of the clusters, and at most 1.5."""
 Bounds = tuple[float | None, float | None]
 NO_BOUNDS: Bounds = (None, None)
 Vector = NDArray[np.float64]
-BoundedMethod = Literal["shares", "betting"]
-"""Intervals of bounded scores: from Dirichlet shares, or by betting, which needs independent scores of equal weight."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +64,6 @@ def estimate_means(
     weights: Vector | None = None,
     bounds: Bounds = NO_BOUNDS,
     level: float = LEVEL,
-    bounded_method: BoundedMethod = "shares",
 ) -> MeanEstimates:
     """Estimate the mean of each column over its scores.
 
@@ -78,14 +74,8 @@ def estimate_means(
         weights: ``(n,)`` positive; None for equal weights.
         bounds: of the metric; None where it has none.
         level: of the intervals.
-        bounded_method: of the intervals of scores in the bounds, unless all are 0 and 1.
-
-    Raises:
-        ValueError: betting, for rows with clusters, strata or weights, or scores outside of the bounds.
     """
     weights = np.ones(len(Q)) if weights is None else weights
-    if bounded_method == "betting":
-        _check_betting(Q, groups, weights, bounds)
     exponent = overflow_exponent(Q)
     Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
     scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
@@ -97,23 +87,12 @@ def estimate_means(
             continue
         part = groups if keep.all() else groups.rows(keep)
         values = Q[:, columns] if keep.all() else Q[np.ix_(keep, columns)]
-        for name, column in _estimate(
-            values, part, weights[keep], (scaled[0], scaled[1]), level, bounded_method
-        ).items():
+        for name, column in _estimate(values, part, weights[keep], (scaled[0], scaled[1]), level).items():
             result[name][columns] = column
     with np.errstate(over="ignore"):
         for name in ("mean", "stderr", "stderr_design", "low", "high"):
             result[name] = np.ldexp(result[name], exponent)
     return MeanEstimates(**result)
-
-
-def _check_betting(Q: NDArray[np.float64], groups: Grouping, weights: Vector, bounds: Bounds) -> None:
-    """Raise an error unless scores are independent, of equal weight, and in two bounds."""
-    if not (groups.is_independent and (weights == weights[0]).all()):
-        raise ValueError("betting needs independent scores of equal weight")
-    low, high = bounds
-    if low is None or high is None or bool(((low > Q) | (high < Q)).any()):
-        raise ValueError("betting needs scores in the bounds of the metric")
 
 
 def united_intervals(
@@ -155,12 +134,7 @@ def _equal_patterns(seen: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
 
 
 def _estimate(
-    Q: NDArray[np.float64],
-    groups: Grouping,
-    weights: Vector,
-    bounds: Bounds,
-    level: float,
-    bounded_method: BoundedMethod,
+    Q: NDArray[np.float64], groups: Grouping, weights: Vector, bounds: Bounds, level: float
 ) -> dict[str, Vector | float | int]:
     """Return the estimates of columns without a missing score."""
     n, w = len(Q), weights / weights.sum()
@@ -173,7 +147,7 @@ def _estimate(
         variance = plain if groups.is_independent else design_variance(Q, groups, w)
     is_finite = np.isfinite(mean)
     low, high = np.full(len(mean), np.nan), np.full(len(mean), np.nan)
-    design = _SamplingDesign(groups, w, is_equal, degrees, level, bounded_method)
+    design = _SamplingDesign(groups, w, is_equal, degrees, level)
     columns = Q if is_finite.all() else Q[:, is_finite]
     low[is_finite], high[is_finite] = _intervals(columns, mean[is_finite], variance[is_finite], design, bounds)
     return {
@@ -198,7 +172,6 @@ class _SamplingDesign:
         is_equal: whether all weights are equal.
         degrees: degrees of freedom.
         level: of the intervals.
-        bounded_method: of the intervals of bounded scores.
     """
 
     groups: Grouping
@@ -206,7 +179,6 @@ class _SamplingDesign:
     is_equal: bool
     degrees: float
     level: float
-    bounded_method: BoundedMethod
 
 
 def _intervals(
@@ -254,9 +226,13 @@ def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) 
         low[binary], high[binary] = blaker_interval(counts, n, design.level)
     else:
         low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], design.level)
-    if design.bounded_method == "betting":
+    if binary.all():
+        return low, high
+    if is_exact:
+        from tracker.statistics.intervals.betting import betting_intervals  # loads Numba
+
         low[~binary], high[~binary] = betting_intervals(Y[:, ~binary], design.level)
-    elif not binary.all():
+    else:
         low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], design.level)
     return low, high
 

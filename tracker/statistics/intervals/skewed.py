@@ -1,6 +1,11 @@
-"""Intervals of the mean of independent scores without bounds.
+"""Intervals of the mean of independent scores without bounds: bootstrap-t.
 
-Source: Hall 1992, "On the removal of skewness by transformation": a cubic of Student's t whose skewness vanishes.
+The scores are drawn again with replacement, and the mean of the drawn scores is studentized with their own error. With
+many scores, or where too many draws have equal scores, Hall's transformation takes the place of bootstrap-t: both
+correct for skewness to the same order.
+
+Source: Efron 1981, "Nonparametric standard errors and confidence intervals" (bootstrap-t); Hall 1992, "On the removal
+of skewness by transformation" (a cubic of Student's t whose skewness vanishes).
 """
 
 from __future__ import annotations
@@ -10,11 +15,22 @@ from numpy.typing import NDArray
 
 from tracker.statistics.student_t import t_quantile
 
+N_DRAWS = 999
+SEED = 0
+"""Of the draws, so that the same scores have the same interval."""
+MAX_DRAWN = 2000
+"""Above this number of scores, no scores are drawn."""
+MAX_COLUMNS = 1000
+"""Columns that are processed together."""
+NEGLIGIBLE = 1e-18
+"""Variance of drawn scores, in units of the largest deviation, that is rounding."""
 MIN_SKEWNESS = 1e-6
-"""Below this skewness, the interval is that of Student's t."""
+"""Below this skewness, Hall's transformation is Student's t."""
+
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> Interval:
     """Return the interval of the mean of each column; NaN below two scores, or where all are equal.
 
     Args:
@@ -29,10 +45,45 @@ def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> tuple[NDArr
     scale[scale == 0] = np.nan
     deviations /= scale
     sd = np.sqrt((deviations**2).sum(axis=0) / (n - 1))
+    lower, upper = _hall_quantiles(deviations, sd, level)
+    if n <= MAX_DRAWN:
+        drawn = _drawn_quantiles(deviations, level)
+        is_usable = np.isfinite(drawn[0]) & np.isfinite(drawn[1])
+        lower, upper = np.where(is_usable, drawn[0], lower), np.where(is_usable, drawn[1], upper)
+    step = scale * sd / np.sqrt(n)
+    return mean - step * upper, mean - step * lower
+
+
+def _drawn_quantiles(deviations: NDArray[np.float64], level: float) -> Interval:
+    """Return the lower and the upper quantile of the studentized mean of drawn scores, by column.
+
+    They are not finite where more than (1 − level) / 2 of the draws have equal scores, or where that is too small for
+    `N_DRAWS`.
+    """
+    n, k = deviations.shape
+    lower, upper = np.full(k, np.nan), np.full(k, np.nan)
+    rank = int((1 - level) / 2 * (N_DRAWS + 1) + 1e-9)
+    if rank == 0:
+        return lower, upper
+    drawn = np.random.default_rng(SEED).integers(0, n, (N_DRAWS, n)) + n * np.arange(N_DRAWS)[:, None]
+    shares = np.bincount(drawn.ravel(), minlength=N_DRAWS * n).reshape(N_DRAWS, n) / n
+    for start in range(0, k, MAX_COLUMNS):
+        columns = slice(start, start + MAX_COLUMNS)
+        means = shares @ deviations[:, columns]
+        variances = shares @ deviations[:, columns] ** 2 - means**2
+        errors = np.sqrt(np.where(variances > NEGLIGIBLE, variances, 0) / (n - 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            studentized = np.sort(means / errors, axis=0)  # NaN last
+        lower[columns], upper[columns] = studentized[rank - 1], studentized[-rank]
+    return lower, upper
+
+
+def _hall_quantiles(deviations: NDArray[np.float64], sd: NDArray[np.float64], level: float) -> Interval:
+    """Return the lower and the upper quantile of the studentized mean by Hall's transformation, by column."""
+    n = len(deviations)
     third = (deviations**3).mean(axis=0) / sd**3
     t = float(t_quantile(level, n - 1))
-    step = scale * sd / np.sqrt(n)
-    return mean - step * _transform(t, third, n), mean - step * _transform(-t, third, n)
+    return _transform(-t, third, n), _transform(t, third, n)
 
 
 def _transform(t: float, skewness: NDArray[np.float64], n: int) -> NDArray[np.float64]:

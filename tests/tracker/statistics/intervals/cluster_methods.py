@@ -10,15 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, stdtrit
-from simulated_tables import betting_interval
 
+from tracker.statistics.intervals.betting import betting_intervals
 from tracker.statistics.intervals.binomial import beta_interval
 
-N_WILD, N_WILD_WIDTHS, N_BETTING = 2000, 300, 300
+N_WILD, N_WILD_WIDTHS = 2000, 300
 """Tables for methods that are slow."""
 N_DRAWS = 399
-MAX_BETTING = 14
-"""Most clusters for which betting intervals, which are wide for few values, are computed."""
 
 Ends = tuple[np.ndarray, np.ndarray]
 
@@ -146,7 +144,6 @@ def compare_methods(sums: np.ndarray, sizes: np.ndarray, truth: float) -> dict[s
             low, high = method(c)
             results[name] = float(np.mean((low <= truth) & (truth <= high))), float(np.median(high - low))
     results["wild bootstrap-t"] = wild(c, truth, np.random.default_rng(9))
-    if len(sizes) <= MAX_BETTING:
-        low, high = betting_interval((sums / c.sizes)[:, :N_BETTING])
-        results["betting"] = float(np.mean((low <= truth) & (truth <= high))), float(np.median(high - low))
+    low, high = betting_intervals(sums / c.sizes)
+    results["betting"] = float(np.mean((low <= truth) & (truth <= high))), float(np.median(high - low))
     return results

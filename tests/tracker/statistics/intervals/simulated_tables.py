@@ -119,7 +119,7 @@ def bootstrap_t_interval(Y: np.ndarray, rng: np.random.Generator, n_resamples: i
     return np.clip(mean - high * error, 0, 1), np.clip(mean - low * error, 0, 1)
 
 
-def betting_interval(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def capital_interval(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Hedged capital of Waudby-Smith and Ramdas 2024 with predictable plug-in bets, on a grid of means."""
     n, k = Y.shape
     grid, rows = np.linspace(0.0005, 0.9995, 400), np.arange(1, n + 1)[:, None]
