@@ -216,7 +216,7 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, prompt_means
         }
         if np.isfinite([estimate.low[0], estimate.high[0]]).all():
             bounded = None not in bounds
-            method = "Blaker" if binary else "Dirichlet shares (Gaffke 2005)" if bounded else "Hall 1992"
+            method = "Blaker" if binary else "betting" if bounded else "bootstrap-t or Hall 1992"
             doubt["confidence_interval"] = {
                 "lower": float(estimate.low[0]),
                 "upper": float(estimate.high[0]),
