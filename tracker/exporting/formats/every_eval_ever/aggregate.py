@@ -216,7 +216,8 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, prompt_means
         }
         if np.isfinite([estimate.low[0], estimate.high[0]]).all():
             bounded = None not in bounds
-            method = "Blaker" if binary else "betting" if bounded else "bootstrap-t or Hall 1992"
+            all_binary = binary and bool(np.isin(means, (0, 1)).all())  # means of trials need not be
+            method = "Blaker" if all_binary else "betting" if bounded else "bootstrap-t or Hall 1992"
             doubt["confidence_interval"] = {
                 "lower": float(estimate.low[0]),
                 "upper": float(estimate.high[0]),
