@@ -25,6 +25,7 @@ class Disturbance:
         operation: what is run.
         start: the state at the start; its store is a template.
         new_place: makes a copy of it.
+        drop_place: deletes the copy that was made last.
         before: contents of the store at the start.
         after: its contents after an undisturbed run.
         published: MLflow runs after an undisturbed run.
@@ -33,6 +34,7 @@ class Disturbance:
     operation: Operation
     start: Place
     new_place: Callable[[], Place]
+    drop_place: Callable[[Place], None]
     before: Contents
     after: Contents
     published: list[str]
@@ -64,6 +66,10 @@ def prepare(
         shutil.copytree(start.folder, new)
         return replace(start, folder=new, url=stores.copy(start, new))
 
+    def drop_place(place: Place) -> None:
+        shutil.rmtree(place.folder)
+        stores.drop_last()
+
     place = copy_place()
     before = read_contents(operation.result(place))
     run_here(lambda: operation.run(place))
@@ -71,7 +77,7 @@ def prepare(
     after = read_contents(operation.result(place))
     published = list_mlflow_runs(place.mlflow) if operation.name == "publication" else []
     assert before != after or published
-    return Disturbance(operation, start, copy_place, before, after, published)
+    return Disturbance(operation, start, copy_place, drop_place, before, after, published)
 
 
 def run_here(work: Callable[[], object]) -> None:

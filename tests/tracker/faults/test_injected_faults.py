@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sys
 from collections.abc import Callable
 
@@ -86,7 +85,7 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
         wrong.append(f"success without the result: {differences(disturbance.after, now)}")
     if operation.is_repeatable or not is_done:
         wrong += check_again(disturbance, place)
-    shutil.rmtree(place.folder)
+    disturbance.drop_place(place)
     where = f"{operation.name}, {kind} at call {n}"
     return [f"{where}: {text}\n{output[-1500:]}" for text in wrong]
 
@@ -139,7 +138,7 @@ def count_calls(disturbance: Disturbance, kind: Kind) -> int:
     place = disturbance.new_place()
     code, output, n_calls = run_with_fault(disturbance, place, kind, 0)
     assert code == 0, output
-    shutil.rmtree(place.folder)
+    disturbance.drop_place(place)
     return n_calls
 
 
