@@ -14,6 +14,7 @@ from full_stores import copy_to, list_faults, make_full_store, read_content
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine
 from tracker.integrity.scopes import EXCLUDED
+from tracker.recording.checks import large_tables
 from tracker.schema import metadata
 
 pytestmark = pytest.mark.tampers
@@ -190,7 +191,13 @@ def test_two_hundred_edits_of_postgresql(full: Path, postgres_url: str) -> None:
 
 
 @pytest.mark.soak
-def test_a_thousand_flips_and_two_hundred_edits(full: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [5_000, 0], ids=["small tables", "large tables"])
+def test_a_thousand_flips_and_two_hundred_edits(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """Large tables are read by columns, and scores from the pages of the file."""
+    monkeypatch.setattr(large_tables, "LARGE", large)
+    monkeypatch.setattr(large_tables, "MIN_PAGED", large)
     n, missed = count_missed_flips(full, tmp_path, 1_000, seed=1_000)
     edits = count_missed_edits(full, tmp_path, 200, seed=1)
     print(f"{n} flips, 1,000 changed the content, missed: {missed}; 200 edits, missed: {edits}")

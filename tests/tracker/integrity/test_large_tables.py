@@ -33,10 +33,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True, params=[0, 1_000_000], ids=["by run", "together"])
+@pytest.fixture(autouse=True, params=[0, 1_000_000_000], ids=["pages", "queries"])
 def _every_table_is_large(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     monkeypatch.setattr(large_tables, "LARGE", 0)
-    monkeypatch.setattr(large_tables, "MIN_SCORES_PER_RUN", request.param)
+    monkeypatch.setattr(large_tables, "MIN_PAGED", request.param)
 
 
 def list_both(path: Path) -> tuple[list[str], list[str]]:
@@ -139,7 +139,9 @@ def test_the_file_is_checked_in_another_process(full: Path, tmp_path: Path, monk
         damage = wait()
     assert damage
     assert set(damage) <= set(by_rows)
-    monkeypatch.setattr(file_check, "_PROGRAM", "raise SystemExit(3)")
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit(3)")
+    monkeypatch.setattr(file_check, "_PROGRAM", program)
     with check_file(path) as wait:
         assert wait() is None
     monkeypatch.setattr("sys.executable", str(tmp_path / "no such program"))
@@ -148,18 +150,72 @@ def test_the_file_is_checked_in_another_process(full: Path, tmp_path: Path, monk
     assert list_both(path) == (by_rows, by_rows)
 
 
-def test_the_check_of_the_file_ends_with_its_context(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_rows_of_one_table_are_not_checked(tmp_path: Path) -> None:
+    """The rows of either table take more steps than the file has room for cells."""
+    path = tmp_path / "two.db"
+    connection = sqlite3.connect(path)
+    for name in ("score", "z"):
+        connection.execute(f"CREATE TABLE {name} (a INTEGER NOT NULL, b TEXT NOT NULL, PRIMARY KEY (a)) WITHOUT ROWID")
+        connection.executemany(f"INSERT INTO {name} VALUES (?, 'abcdefghi')", [(n,) for n in range(60_000)])
+    connection.commit()
+    connection.close()
+    sound = path.read_bytes()
+
+    def lines(paged: str) -> list[str] | None:
+        with check_file(path, paged) as wait:
+            return wait()
+
+    assert lines("") == lines("score") == []
+    for swapped in (b"score", b"z"):
+        content = bytearray(sound)
+        leaves = [at for at in range(0, len(content), 4096) if content[at] == 10]
+        leaf = leaves[280] if swapped == b"score" else leaves[-3]
+        content[leaf + 8 : leaf + 12] = content[leaf + 10 : leaf + 12] + content[leaf + 8 : leaf + 10]
+        path.write_bytes(content)
+        assert any("order" in line for line in lines("") or ())
+        assert (lines("score") == []) == (swapped == b"score")
+    content = bytearray(sound)
+    content[leaves[2] + 8 : leaves[2] + 10] = content[leaves[2] + 10 : leaves[2] + 12]
+    path.write_bytes(content)
+    assert lines("score")
+
+
+def test_damage_beside_the_scores_is_found(full: Path, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.db"
+    for statement in ("UPDATE answer SET text = 'other'", "UPDATE prompt SET text = NULL"):
+        shutil.copy(full, path)
+        raw = sqlite3.connect(path)
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'prompt'")
+        raw.commit()
+        raw.close()
+        raw = sqlite3.connect(path)
+        raw.execute(statement)
+        raw.commit()
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.commit()
+        raw.close()
+        by_rows, by_columns = list_both(path)
+        assert by_columns == by_rows
+        assert by_rows
+
+
+def test_the_check_of_the_file_ends_with_its_context(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[subprocess.Popen[str]] = []
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **b: started.append(popen(*a, **b)) or started[0])
-    monkeypatch.setattr(file_check, "_PROGRAM", "import time; time.sleep(1000)")
+    program = tmp_path / "program.py"
+    program.write_text("import time; time.sleep(1000)")
+    monkeypatch.setattr(file_check, "_PROGRAM", program)
     with pytest.raises(KeyboardInterrupt), check_file(full):
         raise KeyboardInterrupt
     assert started[0].poll() is not None
 
 
 def test_scores_out_of_order_have_the_same_faults(tmp_path: Path) -> None:
-    """A damaged key in the middle of a run misleads a query for the run's first and last metric."""
+    """A damaged key in the middle of a run misleads a query for the scores of the run."""
     path = tmp_path / "long.db"
     scores = "".join(f"p{i},{int(i % 3 > 0)},{i % 2}\n" for i in range(120))
     (tmp_path / "scores.csv").write_text(f"prompt_id,x,y\n{scores}")

@@ -15,22 +15,21 @@ from pathlib import Path
 from tracker.connections.sqlite_connections import BUSY_SECONDS
 from tracker.database import CHECK_FILE, IGNORE_CHECKS, make_read_only_uri
 
-_PROGRAM = f"""
-import json, sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], uri=True, timeout=float(sys.argv[2]))
-connection.execute("{IGNORE_CHECKS}")
-print(json.dumps([line for (line,) in connection.execute("{CHECK_FILE}") if line != "ok"]))
-"""
-"""The same as `tracker.database.find_file_damage`."""
+_PROGRAM = Path(__file__).with_name("file_program.py")
 
 
 @contextmanager
-def check_file(path: Path) -> Iterator[Callable[[], list[str] | None]]:
+def check_file(path: Path, paged: str = "") -> Iterator[Callable[[], list[str] | None]]:
     """Start to check a SQLite file; the result is a function that waits for the damage.
 
-    The damage is None if the check failed. The process ends with the context.
+    The damage is None if the check failed. With ``paged`` it need not be complete. The process ends with the context.
+
+    Args:
+        path: the file.
+        paged: a table whose rows are read from its pages, and need no check; '' for none.
     """
-    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, make_read_only_uri(path), str(BUSY_SECONDS)]
+    options = [make_read_only_uri(path), str(BUSY_SECONDS), IGNORE_CHECKS, CHECK_FILE, paged]
+    command = [sys.executable, "-I", "-S", str(_PROGRAM), *options]
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -8,7 +8,7 @@ may not open a file at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,28 +28,22 @@ from tracker.integrity.scopes import covered_tables
 from tracker.integrity.stored_checksums import as_sums
 from tracker.integrity.verification import ContentFault, compare_checksums, snapshot
 from tracker.recording.checks.file_check import check_file
-from tracker.schema import metadata
+from tracker.schema import Run, metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracker.queries.sql.arrow import Reading
+    from tracker.recording.checks.score_pages import ScoreColumns
 
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
 MAX_PARENT_KEY = 100_000_000
-MIN_SCORES_PER_RUN = 1_000
-"""Mean number of scores of a run from which the scores are read run by run, which leaves out two columns."""
+MIN_PAGED = 500_000
+"""Scores from which they are read from the pages of the file, which loads Numba."""
 _SCORE = metadata.tables[SCORES]
-_KEY_AND_VALUE = f"prompt_id * {1 << TRIAL_BITS} + trial, value"
-_METRICS_QUERY = (
-    "SELECT id, (SELECT metric_id FROM score WHERE run_id = run.id ORDER BY metric_id LIMIT 1) AS first, "
-    "(SELECT metric_id FROM score WHERE run_id = run.id ORDER BY metric_id DESC LIMIT 1) AS last FROM run ORDER BY id"
-)
-
+_RUNS_QUERY = "SELECT id, n_scores, checksum FROM run ORDER BY id"
 Parents = Mapping[str, NDArray[np.bool_]]
-ScoreColumns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""``(n,)`` runs, metrics, prompts with trials in one number, and scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,16 +69,19 @@ def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
     names = _large_tables(engine)
     if not names:
         return None
-    with check_file(Path(str(engine.url.database)).absolute()) as wait:
-        results = {name: _check_table(engine, metadata.tables[name]) for name in names}
+    paged = SCORES if SCORES in names and _count_scores(engine) >= MIN_PAGED else ""
+    results: dict[str, ComparedTable | None] = {}
+    with check_file(Path(str(engine.url.database)).absolute(), paged) as wait:
+        if paged and _are_pages_sound(engine):
+            results[SCORES] = ComparedTable(content=[], scores=[], refers=True)
+        is_paged = SCORES in results
+        results |= {name: _check_table(engine, metadata.tables[name]) for name in names if name not in results}
         damage = wait()
-    if SCORES in results and damage != []:  # rows out of order mislead queries for the scores of one run
-        results[SCORES] = _check_table(engine, _SCORE, by_run=False)
     return LargeTableResults(
         referring=frozenset(name for name, result in results.items() if result and result.refers),
         content={name: result.content for name, result in results.items() if result and name != SCORES},
         scores=result.scores if (result := results.get(SCORES)) else None,
-        file=damage,
+        file=None if paged and (damage or not is_paged) else damage,
     )
 
 
@@ -104,27 +101,51 @@ def _large_tables(engine: sa.Engine) -> list[str]:
         return []
 
 
-def _check_table(engine: sa.Engine, table: sa.Table, *, by_run: bool = True) -> ComparedTable | None:
-    """Return the result for a table; None if it holds something unexpected.
+def _count_scores(engine: sa.Engine) -> int:
+    try:
+        with snapshot(engine) as connection:
+            return int(connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(Run.n_scores), 0))) or 0)
+    except (*UNREADABLE, ValueError, TypeError):
+        return 0
 
-    Args:
-        engine: the store.
-        table: the table.
-        by_run: whether long runs of scores are read one by one, which needs a sound file.
-    """
+
+def _are_pages_sound(engine: sa.Engine) -> bool:
+    """Whether the pages of all scores are as expected, and the scores match their runs' checksums."""
+    from tracker.recording.checks.score_pages import UnexpectedPageError, read_score_pages
+
+    try:
+        with snapshot(engine) as connection:
+            runs = [dict(row) for row in connection.execute(sa.text(_RUNS_QUERY)).mappings()]
+            parents = _read_parents(lambda query: _read_column(connection, query), _SCORE)
+            result = _compare_scores(runs, parents, read_score_pages(connection))
+    except (UnexpectedPageError, UnexpectedTypeError, *UNREADABLE):
+        return False
+    return result.refers and not result.scores
+
+
+def _read_column(connection: sa.Connection, query: str) -> NDArray[np.int64]:
+    values = connection.exec_driver_sql(query).scalars().all()
+    if any(type(value) is not int for value in values):
+        raise UnexpectedTypeError(query)
+    return np.array(values, dtype=np.int64)
+
+
+def _check_table(engine: sa.Engine, table: sa.Table) -> ComparedTable | None:
+    """Return the result for a table; None if it holds something unexpected."""
     import pyarrow as pa
 
     from tracker.queries.sql import arrow
 
     try:
         with arrow.snapshot(engine) as reading:
-            return _check_scores(reading, table, by_run) if table is _SCORE else _check_content(reading, table)
+            return _check_scores(reading, table) if table is _SCORE else _check_content(reading, table)
     except (DatabaseError, pa.ArrowException, OSError, *UNREADABLE):
         return None
 
 
 def _check_content(reading: Reading, table: sa.Table) -> ComparedTable:
-    parents, refers, sums = _read_parents(reading, table), True, []
+    parents = _read_parents(lambda query: _read_integers(reading, query)[0], table)
+    refers, sums = True, []
     for batch in _read_batches(reading, str(columns_query(table))):
         sums.append(concatenate([hash_batch(table, batch)]))
         refers = refers and _all_refer(read_keys(table, batch), parents)
@@ -135,49 +156,35 @@ def _check_content(reading: Reading, table: sa.Table) -> ComparedTable:
     return ComparedTable(content=list(faults), scores=[], refers=refers and set(parents) == _references(table))
 
 
-def _check_scores(reading: Reading, table: sa.Table, by_run: bool) -> ComparedTable:
-    parents, refers, sums = _read_parents(reading, table), True, []
-    runs = reading.table("SELECT id, n_scores, checksum FROM run ORDER BY id").to_pylist()
-    n_stored = sum(run["n_scores"] for run in runs)
-    read = _read_by_run if by_run and n_stored >= MIN_SCORES_PER_RUN * len(runs) else _read_together
-    for run_ids, metrics, keys, values in read(reading):
+def _check_scores(reading: Reading, table: sa.Table) -> ComparedTable:
+    parents = _read_parents(lambda query: _read_integers(reading, query)[0], table)
+    return _compare_scores(reading.table(_RUNS_QUERY).to_pylist(), parents, _read_scores(reading))
+
+
+def _compare_scores(
+    runs: Sequence[Mapping[str, Any]], parents: Parents, scores: Iterable[ScoreColumns]
+) -> ComparedTable:
+    refers, sums = True, []
+    for run_ids, metrics, keys, values in scores:
         words = hash_score_rows(metrics.view(np.uint64), keys, values)
         sums.append(concatenate([(run_ids, np.column_stack([words, np.ones(len(keys), dtype=np.uint64)]))]))
         columns = {"run_id": run_ids, "metric_id": metrics, "prompt_id": keys >> TRIAL_BITS}
         refers = refers and _all_refer(columns, parents)
-    present = dict(zip(*(part.tolist() for part in concatenate(sums)), strict=True))
+    present = dict(zip(*(part.tolist() for part in concatenate(sums)), strict=True)) if sums else {}
     wrong = [
         run["id"]
         for run in runs
         if (words := present.get(run["id"], [0, 0, 0]))[2] != run["n_scores"]
         or format_checksum(words[0], words[1]) != run["checksum"]
     ]
-    return ComparedTable(content=[], scores=wrong, refers=refers and set(parents) == _references(table))
+    return ComparedTable(content=[], scores=wrong, refers=refers and set(parents) == _references(_SCORE))
 
 
-def _read_together(reading: Reading) -> Iterator[ScoreColumns]:
-    for batch in _read_batches(reading, f"SELECT {_KEY_AND_VALUE}, run_id, metric_id FROM score"):
+def _read_scores(reading: Reading) -> Iterator[ScoreColumns]:
+    query = f"SELECT prompt_id * {1 << TRIAL_BITS} + trial, value, run_id, metric_id FROM score"
+    for batch in _read_batches(reading, query):
         keys, run_ids, metrics = (read_numbers(batch.column(place), np.int64) for place in (0, 2, 3))
         yield run_ids, metrics, keys, read_numbers(batch.column(1), np.float64)
-
-
-def _read_by_run(reading: Reading) -> Iterator[ScoreColumns]:
-    """Read the scores of one run after another, without the metric of runs that have only one."""
-    n_read = 0
-    for run_id, first, last in zip(*reading.table(_METRICS_QUERY).to_pydict().values(), strict=True):
-        if not {type(first), type(last)} <= {int, type(None)}:
-            raise UnexpectedTypeError("score.metric_id")
-        has_one = first == last
-        columns = _KEY_AND_VALUE if has_one else f"{_KEY_AND_VALUE}, metric_id"
-        for batch in _read_batches(reading, f"SELECT {columns} FROM score WHERE run_id = {run_id}"):
-            n_read += len(batch)
-            keys, values = read_numbers(batch.column(0), np.int64), read_numbers(batch.column(1), np.float64)
-            metrics = (
-                np.broadcast_to(np.int64(first), len(keys)) if has_one else read_numbers(batch.column(2), np.int64)
-            )
-            yield np.broadcast_to(np.int64(run_id), len(keys)), metrics, keys, values
-    if n_read != _read_integers(reading, "SELECT count(*) FROM score")[0][0]:
-        raise UnexpectedTypeError("score.run_id")  # some scores belong to no run
 
 
 def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:
@@ -198,13 +205,18 @@ def _references(table: sa.Table) -> set[str]:
     return {key.parent.name for key in table.foreign_keys}
 
 
-def _read_parents(reading: Reading, table: sa.Table) -> Parents:
-    """Return whether there is a row with each key, by referring column, as far as that column is never NULL."""
+def _read_parents(read_column: Callable[[str], NDArray[np.int64]], table: sa.Table) -> Parents:
+    """Return whether there is a row with each key, by referring column, as far as that column is never NULL.
+
+    Args:
+        read_column: runs a query for one column of integers.
+        table: the referring table.
+    """
     parents = {}
     for key in table.foreign_keys:
         if key.parent.nullable or key.column.name != "id":
             continue
-        (ids,) = _read_integers(reading, f'SELECT id FROM "{key.column.table.name}"')
+        ids = read_column(f'SELECT id FROM "{key.column.table.name}"')
         if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < MAX_PARENT_KEY):
             exists = np.zeros(int(ids.max(initial=0)) + 1, dtype=bool)
             exists[ids] = True

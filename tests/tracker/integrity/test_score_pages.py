@@ -1,0 +1,211 @@
+"""Scores read from the pages of a SQLite file are those of a query, and nothing damaged is read as sound."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import create_unchecked_engine
+from tracker.ingest.write.score_columns import TRIAL_BITS
+from tracker.integrity.verification import snapshot
+from tracker.recording.checks import score_pages
+from tracker.recording.checks.score_pages import UnexpectedPageError, read_score_pages
+from tracker.schema import metadata
+
+Row = tuple[int, int, int, int, float]
+LARGE = (1 << 31) - 1
+
+
+def make_file(path: Path, rows: list[Row], page_size: int = 512) -> None:
+    """A file with nothing but a table of scores, written in any order."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA page_size = {page_size}")
+        engine = sa.create_engine(f"sqlite:///{path}")
+        create = sa.schema.CreateTable(metadata.tables["score"]).compile(engine)
+        connection.execute(str(create))
+        connection.executemany("INSERT INTO score VALUES (?, ?, ?, ?, ?)", random.Random(0).sample(rows, len(rows)))
+        connection.commit()
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def draw_rows(n: int, seed: int) -> list[Row]:
+    draw = random.Random(seed)
+    numbers = (0, 1, 2, 127, 128, 300, 40_000, 9_000_000, LARGE)
+    values = (0.0, 1.0, -1.0, 0.5, 1e300, -2.5e-300, 300.0, 70_000.0, 2.0**40, -(2.0**50), draw.random())
+    keys = {
+        (
+            draw.choice(numbers[1:]),
+            draw.choice(numbers[1:6]),
+            draw.randrange(5 * n),
+            draw.choice((*numbers[:3], LARGE)),
+        )
+        for _ in range(n)
+    }
+    return [(*key, draw.choice(values)) for key in keys]
+
+
+def read(path: Path) -> list[Row]:
+    """All rows, from the pages."""
+    engine = create_unchecked_engine(f"sqlite:///{path}")
+    try:
+        with snapshot(engine) as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+            parts = [
+                (run.copy(), metric.copy(), key >> TRIAL_BITS, key & LARGE, value.copy())
+                for run, metric, key, value in read_score_pages(connection)
+            ]
+    finally:
+        engine.dispose()
+    return [tuple(row) for part in parts for row in zip(*(column.tolist() for column in part), strict=True)]
+
+
+def query(path: Path) -> list[Row]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM score ORDER BY run_id, metric_id, prompt_id, trial").fetchall()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "sound.db"
+    make_file(path, draw_rows(3000, 1))
+    return path
+
+
+class TestAgainstQuery:
+    @pytest.mark.parametrize("page_size", [512, 4096, 65536])
+    @pytest.mark.parametrize("n", [0, 1, 40, 9000])
+    def test_rows_are_those_of_a_query(self, n: int, page_size: int, tmp_path: Path) -> None:
+        make_file(tmp_path / "scores.db", draw_rows(n, n), page_size)
+        assert read(tmp_path / "scores.db") == query(tmp_path / "scores.db")
+
+    def test_rows_in_holes_of_deleted_rows(self, tmp_path: Path) -> None:
+        path = tmp_path / "holes.db"
+        make_file(path, draw_rows(4000, 2))
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DELETE FROM score WHERE prompt_id % 3 = 0")
+            connection.executemany("INSERT OR IGNORE INTO score VALUES (?, ?, ?, ?, ?)", draw_rows(500, 3))
+            connection.commit()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert read(path) == query(path)
+
+
+class TestUnexpected:
+    def test_changes_that_are_not_merged(self, sound: Path, tmp_path: Path) -> None:
+        path = tmp_path / "open.db"
+        shutil.copy(sound, path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE score SET value = 7")
+            connection.commit()
+            with pytest.raises(UnexpectedPageError, match="not merged"):
+                read(path)
+
+    @pytest.mark.parametrize(
+        "statements",
+        [
+            ["CREATE INDEX ix ON score (value)"],
+            ["ALTER TABLE score ADD COLUMN extra INTEGER"],
+            ["CREATE TABLE copy AS SELECT * FROM score", "DROP TABLE score", "ALTER TABLE copy RENAME TO score"],
+        ],
+    )
+    def test_a_table_of_another_form(self, sound: Path, tmp_path: Path, statements: list[str]) -> None:
+        path = tmp_path / "other.db"
+        shutil.copy(sound, path)
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+        with pytest.raises(UnexpectedPageError, match="form"):
+            read(path)
+
+    @pytest.mark.parametrize("value", [None, "much", b"1"])
+    def test_values_that_are_not_numbers(self, sound: Path, tmp_path: Path, value: object) -> None:
+        path = tmp_path / "typed.db"
+        shutil.copy(sound, path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'value DOUBLE NOT NULL', 'value DOUBLE')")
+            connection.commit()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+            connection.execute(
+                "UPDATE score SET value = ? WHERE prompt_id = (SELECT max(prompt_id) FROM score)", [value]
+            )
+            connection.commit()
+        with pytest.raises(UnexpectedPageError, match="record"):
+            read(path)
+
+    def test_a_file_that_this_process_does_not_have_open(self, sound: Path) -> None:
+        with pytest.raises(UnexpectedPageError, match="not open"):
+            score_pages._find_descriptor(sound)
+
+    def test_swapped_cells_are_out_of_order(self, sound: Path, tmp_path: Path) -> None:
+        path = tmp_path / "swapped.db"
+        content = bytearray(sound.read_bytes())
+        leaf = next(at for at in range(512, len(content), 512) if content[at] == score_pages.LEAF)
+        first, second = struct.unpack_from(">HH", content, leaf + 8)
+        struct.pack_into(">HH", content, leaf + 8, second, first)
+        path.write_bytes(content)
+        with pytest.raises(UnexpectedPageError, match="out of order"):
+            read(path)
+
+
+class TestDamage:
+    def test_flipped_bits_change_the_rows_or_are_noticed(self, sound: Path, tmp_path: Path) -> None:
+        """As a query reads them, whatever is flipped: a crash, a loop or another row would show."""
+        path, draw, expected = tmp_path / "flipped.db", random.Random(5), query(sound)
+        content, n_noticed, n_changed = sound.read_bytes(), 0, 0
+        for _ in range(300):
+            place, damaged = draw.randrange(512, len(content)), bytearray(content)
+            damaged[place] ^= 1 << draw.randrange(8)
+            path.write_bytes(damaged)
+            try:
+                rows = read(path)
+            except UnexpectedPageError:
+                n_noticed += 1
+                continue
+            n_changed += rows != expected
+            assert rows == expected or rows == query(path)
+        assert n_noticed > 50
+        assert n_changed > 20
+
+    def test_pages_of_noise_end(self, sound: Path, tmp_path: Path) -> None:
+        path, draw, content = tmp_path / "noise.db", random.Random(6), sound.read_bytes()
+        for _ in range(60):
+            damaged = bytearray(content)
+            page = draw.randrange(1, len(content) // 512) * 512
+            damaged[page + 1 : page + 512] = draw.randbytes(511)
+            path.write_bytes(damaged)
+            try:
+                assert read(path) != query(sound)
+            except (UnexpectedPageError, sa.exc.DatabaseError, sqlite3.DatabaseError):
+                continue
+
+
+def test_a_reader_sees_one_state_while_others_write(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    shutil.copy(sound, path)
+    expected = query(path)
+    engine = create_unchecked_engine(f"sqlite:///{path}")
+    with snapshot(engine) as connection, closing(sqlite3.connect(path)) as writer:
+        connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+        batches: Iterator[tuple[np.ndarray, ...]] = read_score_pages(connection)
+        first = next(batches)
+        n, total = len(first[0]), float(first[3].sum())
+        writer.execute("UPDATE score SET value = 7")
+        writer.commit()
+        writer.execute("PRAGMA wal_checkpoint(RESTART)")
+        for batch in batches:
+            n, total = n + len(batch[0]), total + float(batch[3].sum())
+    engine.dispose()
+    assert (n, total) == (len(expected), pytest.approx(sum(row[4] for row in expected)))
