@@ -80,7 +80,8 @@ class TestAgainstStatsmodels:
             print(
                 f"\nlog-likelihood of statsmodels' best fit minus that of this fit, relative, "
                 f"{'REML' if restricted else 'ML'}: {min(best):.1e} to {max(best):.1e}; from its own start alone "
-                f"{min(unaided):.1e} to {max(unaided):.1e}, {sum(abs(d) <= RELATIVE for d in unaided)} of 20 within 1e-6"
+                f"{min(unaided):.1e} to {max(unaided):.1e}, "
+                f"{sum(abs(difference) <= RELATIVE for difference in unaided)} of 20 within 1e-6"
             )
             assert np.abs(best).max() <= RELATIVE
 
