@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from full_stores import make_full_store
+from full_stores import copy_to, make_full_store
 from test_damage import content_columns, flip_bit, try_edit
 
 from tracker.cli import suffrage
@@ -233,3 +233,31 @@ def test_scores_out_of_order_have_the_same_faults(tmp_path: Path) -> None:
     by_rows, by_columns = list_both(path)
     assert "the scores of run 1 do not match their checksum" in by_columns
     assert set(by_columns) >= set(by_rows)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "",
+        "UPDATE score SET value = value + 0.125 WHERE prompt_id = (SELECT max(prompt_id) FROM score)",
+        "UPDATE score SET trial = trial + 1 WHERE run_id = (SELECT max(run_id) FROM score)",
+        "DELETE FROM score WHERE run_id = (SELECT min(run_id) FROM score)",
+        "UPDATE run SET n_scores = n_scores + 1 WHERE id = (SELECT max(id) FROM run)",
+    ],
+)
+def test_scores_of_postgresql_have_the_same_faults(full: Path, postgres_url: str, statement: str) -> None:
+    copy_to(f"sqlite:///{full}", postgres_url)
+    engine = create_unchecked_engine(postgres_url)
+    if statement:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+            connection.exec_driver_sql(statement)
+    large = large_tables.check_large_tables(engine)
+    assert large is not None
+    assert large.scores is not None
+    with snapshot(engine) as connection:
+        by_rows = [str(fault) for fault in find_store_faults(connection)]
+        by_columns = [str(fault) for fault in find_store_faults(connection, large)]
+    engine.dispose()
+    assert by_columns == by_rows
+    assert bool(by_rows) == bool(statement)

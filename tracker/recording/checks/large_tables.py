@@ -1,8 +1,8 @@
-"""Check the large tables of a SQLite file by columns, from Arrow batches.
+"""Check the large tables of a store by columns, from Arrow batches; of PostgreSQL, the scores alone.
 
 Each check compares what one transaction sees. Whatever is unexpected, such as a value of a wrong type or a damaged
 page, is left to the checks of `tracker.copying.store_faults`, which read row by row and name the fault. SQLite's own
-check of the file runs beside them in another process: ADBC has a second copy of SQLite, and two copies in one process
+check of a file runs beside them in another process: ADBC has a second copy of SQLite, and two copies in one process
 may not open a file at once.
 """
 
@@ -62,10 +62,12 @@ class ComparedTable:
 
 
 def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
-    """Check the large tables of a SQLite file; None on PostgreSQL, and for files without large tables.
+    """Check the large tables of a store; None without large tables.
 
     No transaction of this process may be open on the file: two libraries would change the index of its log.
     """
+    if engine.dialect.name != "sqlite":
+        return _check_postgresql(engine) if _count_scores(engine) > LARGE else None
     names = _large_tables(engine)
     if not names:
         return None
@@ -85,10 +87,13 @@ def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
     )
 
 
+def _check_postgresql(engine: sa.Engine) -> LargeTableResults:
+    result = _check_table(engine, _SCORE)
+    return LargeTableResults(referring=(), content={}, scores=result.scores if result else None, file=None)
+
+
 def _large_tables(engine: sa.Engine) -> list[str]:
-    """Return the tables with more rows than a batch, without columns of bytes."""
-    if engine.dialect.name != "sqlite":
-        return []
+    """Return the tables of a SQLite file with more rows than a batch, without columns of bytes."""
     names = [_SCORE.name, *(table.name for table in covered_tables() if columns_query(table))]
     try:
         with snapshot(engine) as connection:
@@ -157,7 +162,7 @@ def _check_content(reading: Reading, table: sa.Table) -> ComparedTable:
 
 
 def _check_scores(reading: Reading, table: sa.Table) -> ComparedTable:
-    parents = _read_parents(lambda query: _read_integers(reading, query)[0], table)
+    parents = _read_parents(lambda query: _read_integers(reading, query)[0], table) if reading.is_sqlite else {}
     return _compare_scores(reading.table(_RUNS_QUERY).to_pylist(), parents, _read_scores(reading))
 
 
@@ -181,7 +186,8 @@ def _compare_scores(
 
 
 def _read_scores(reading: Reading) -> Iterator[ScoreColumns]:
-    query = f"SELECT prompt_id * {1 << TRIAL_BITS} + trial, value, run_id, metric_id FROM score"
+    columns = "run_id, metric_id" if reading.is_sqlite else "run_id::bigint, metric_id::bigint"
+    query = f"SELECT prompt_id * {1 << TRIAL_BITS} + trial, value, {columns} FROM score"
     for batch in _read_batches(reading, query):
         keys, run_ids, metrics = (read_numbers(batch.column(place), np.int64) for place in (0, 2, 3))
         yield run_ids, metrics, keys, read_numbers(batch.column(1), np.float64)
