@@ -11,6 +11,7 @@ import gzip
 import importlib.util
 import io
 import json
+import multiprocessing
 import random
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def measure_memory(name: str = "VmHWM") -> float:
 
 
 def forget_peak() -> None:
-    """Measure the peak from now on: mutating a file may take more memory than reading it."""
+    """Measure the peak from now on."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -176,13 +178,32 @@ def cases(samples: Path, seed: int, n_files: int) -> Iterator[tuple[str, dict[st
         yield kind, {**files, name: data}, name
 
 
+def send_cases(connection: Connection, samples: Path, seed: int, n_files: int) -> None:
+    """Mutate files in a process of its own, whose memory is not that of reading them."""
+    for case in cases(samples, seed, n_files):
+        connection.send(case)
+    connection.close()
+
+
+def receive_cases(samples: Path, seed: int, n_files: int) -> Iterator[tuple[str, dict[str, bytes], str]]:
+    """`cases` of another process."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=send_cases, args=(sender, samples, seed, n_files), daemon=True)
+    process.start()
+    sender.close()
+    for _ in range(n_files):
+        yield receiver.recv()
+    process.join()
+
+
 def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
     store = folder / "store.db"
     engine = connect(f"sqlite:///{store}")
     read, watcher = readers(), sqlite3.connect(store)
     outcomes: Counter[str] = Counter()
     faults, slowest, megabytes = [], 0.0, 0.0
-    for number, (kind, files, name) in enumerate(cases(samples, seed, n_files)):
+    for number, (kind, files, name) in enumerate(receive_cases(samples, seed, n_files)):
         work = folder / "files"
         shutil.rmtree(work, ignore_errors=True)
         for file, data in files.items():

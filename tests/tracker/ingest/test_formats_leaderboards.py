@@ -72,6 +72,14 @@ class TestAlpacaEval:
         parsed = read(tmp_path, {"annotations.json": json.dumps(twice).encode()})
         assert sorted(scores(parsed).values()) == [0, 1]
 
+    def test_two_outputs_for_an_instruction_are_an_error(self, tmp_path: Path) -> None:
+        annotations = [
+            alpaca_eval.annotation("Why?", 2.0, annotator=judge, output_2=output)
+            for judge, output in (("claude", "because"), ("gpt4", "so"))
+        ]
+        with pytest.raises(BadInputError, match="annotation 2: two answers in the same trial: 'because' and 'so'"):
+            read(tmp_path, {"annotations.json": json.dumps(annotations).encode()})
+
 
 class TestAlpacaEvalLeaderboard:
     def test_win_rates_are_metrics_of_one_task_as_proportions(self, tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield a score and the model's output for each instruction.
 
     Raises:
-        BadInputError: the file is not a list of annotations, or an annotation names no instruction or model.
+        BadInputError: the file is not a list of annotations, an annotation names no instruction or model, or a model
+            has two outputs for an instruction, for different judges or baselines.
     """
     annotations = read_json(path)
     if not isinstance(annotations, list):
@@ -83,8 +84,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         value = _score(row.get("preference"))
         n_failed += math.isnan(value)
         builder.score(at, metric, 0.0 if math.isnan(value) and options.errored == "wrong" else value)
-        if isinstance(output := row.get("output_2"), str):
-            builder.answer(at, output or None)
+        try:
+            if isinstance(output := row.get("output_2"), str):
+                builder.answer(at, output or None)
+        except ValueError as error:  # of another judge, or against another baseline
+            yield from builders.blocks()
+            raise BadInputError(path, f"annotation {place}: {error}.") from error
         yield from builders.full_blocks()
     yield from builders.blocks()
     if n_failed:
