@@ -223,12 +223,14 @@ def main(folder: Path, seed: int, n_files: int, samples: Path) -> None:
         slowest = max(slowest, spent := time.process_time() - start)
         megabytes = max(megabytes, used := measure_memory())
         slow = f"took {spent:.1f} s" if spent > MAX_SECONDS else ""
-        fault = fault or slow or _find_unsound(engine)
+        is_changed = count_commits(watcher) != before
+        fault = fault or slow or (_find_unsound(engine) if is_changed else "")
         print(json.dumps({"n": number + 1, **outcomes, "fault": fault}), flush=True)
         if fault or used > 500:
             kept = folder / "kept" / str(number)
             shutil.copytree(work, kept)
             faults.append(f"{kept / name} ({kind}): {fault or 'too much memory'}")
+    faults += [f"in the end: {text}" for text in [_find_unsound(engine)] if text]
     watcher.close()
     engine.dispose()
     print(json.dumps({**outcomes, "megabytes": round(megabytes), "seconds": round(slowest, 1), "faults": faults}))
