@@ -1,16 +1,15 @@
-"""Intervals of the mean of independent scores in [0, 1] by betting, which hold for any distribution.
+"""Intervals of the mean of independent scores in [0, 1] by betting, for any distribution.
 
 A gambler bets on scores above a mean m. If m is the mean, the expected capital remains 1, whatever the bets, so that
-it reaches 2 / (1 − level) with a probability of (1 − level) / 2 at most. The lower end is the mean at which it does;
-for the upper end, a second gambler bets on scores below m.
+it reaches 2 / (1 − level) with a probability of (1 − level) / 2 at most (Markov). The lower end is the lowest mean at
+which it does not; for the upper end, a second gambler bets on scores below m.
 
 The bets are those that would make the capital of normal scores 2 / (1 − level) beyond the normal quantile and 0 below
-it, with the variance of the scores before: such an interval is as narrow as that of normal scores. Capitals from
-several orders of the scores are exchangeable, so that their running mean may be compared after each.
+it, with the variance of the scores before: such an interval is as narrow as that of normal scores. They are made in
+one order of the scores, which is fixed by a seed and does not depend on the scores.
 
 Source: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting"; Voráček and Orabona
-2025, "STaR-Bets" (bets towards the capital still needed); Ramdas and Manole 2023, "Randomized and exchangeable
-improvements of Markov's, Chebyshev's and Chernoff's inequalities".
+2025, "STaR-Bets" (bets towards the capital still needed).
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from scipy import special
 
 from tracker.statistics.jit import INT, jit
 
-MAX_ORDERS, MAX_ORDERED = 8, 4096
-"""Orders of the scores, and scores in all of them together, unless a single order has more."""
 SEED = 0
-"""Of the orders, so that the same scores have the same interval."""
+"""Of the order, so that the same scores have the same interval."""
 LARGEST_SHARE = 0.995
 """Largest share of the capital that a score can lose."""
 MAX_BETS = 512
 """Bets in an order; each is on as many scores as needed."""
-HALVINGS = 30
+HALVINGS, N_SCANNED, SPACING = 22, 64, 1 / 96
+"""Steps of the search for an end; means below it that are looked at, and their distances, in units of its distance from
+the mean of the scores: a few means beyond an end that halving finds may not be rejected either."""
 RUIN = 1e-12
 """A share of the capital to be reached, below which a gambler gives up."""
 N_RATES = 1024
@@ -47,12 +46,10 @@ def betting_intervals(Y: NDArray[np.float64], level: float = 0.95) -> Interval:
         Y: ``(n, k)`` independent scores in [0, 1], n ≥ 1.
         level: in (0, 1).
     """
-    n = len(Y)
-    rng = np.random.default_rng(SEED)
-    orders = np.stack([rng.permutation(n) for _ in range(min(MAX_ORDERS, max(1, MAX_ORDERED // n)))])
-    columns, chance, rates = np.ascontiguousarray(Y.T), (1 - level) / 2, _hedge_rates()
-    low = _lower_ends(columns, orders, chance, rates)
-    return low, 1 - _lower_ends(1 - columns, orders, chance, rates)
+    order = np.random.default_rng(SEED).permutation(len(Y))
+    columns, chance, rates = np.ascontiguousarray(Y[order].T), (1 - level) / 2, _hedge_rates()
+    low = _lower_ends(columns, chance, rates)
+    return low, 1 - _lower_ends(1 - columns, chance, rates)
 
 
 def _hedge_rates() -> NDArray[np.float64]:
@@ -64,34 +61,34 @@ def _hedge_rates() -> NDArray[np.float64]:
 
 
 @jit
-def _lower_ends(columns: Any, orders: Any, chance: Any, rates: Any) -> Any:
-    """Return the mean of each row of ``(k, n)`` scores at which the capital is 1 / ``chance``."""
-    k, n = columns.shape
-    ends, ordered = np.empty(k), np.empty(orders.shape)
-    for j in range(k):
-        for i in range(orders.shape[0]):
-            for t in range(n):
-                ordered[i, t] = columns[j, orders[i, t]]
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            if _is_rejected(ordered, middle, chance, rates):
-                low = middle
-            else:
-                high = middle
-        ends[j] = low
+def _lower_ends(columns: Any, chance: Any, rates: Any) -> Any:
+    """Return the lowest mean of each row of ``(k, n)`` scores at which the capital does not reach 1 / ``chance``."""
+    ends = np.empty(len(columns))
+    for j in range(len(columns)):
+        y = columns[j]
+        low = _halve(y, 0.0, 1.0, chance, rates)
+        spacing = max(y.mean() - low, 0.0) * SPACING
+        lowest = low
+        for i in range(1, N_SCANNED + 1):
+            mean = low - i * spacing
+            if 0 < mean < low and _final_share(y, mean, chance, rates) < 1:
+                lowest = mean
+        if lowest < low:
+            low = _halve(y, max(lowest - spacing, 0.0), lowest, chance, rates)
+        ends[j] = min(low, y.mean())
     return ends
 
 
 @jit
-def _is_rejected(ordered: Any, mean: Any, chance: Any, rates: Any) -> Any:
-    """Whether the running mean of the capitals of ``(orders, n)`` scores reaches 1 / ``chance``."""
-    total = 0.0
-    for i in range(ordered.shape[0]):
-        total += _final_share(ordered[i], mean, chance, rates)
-        if total >= i + 1:
-            return True
-    return False
+def _halve(y: Any, low: Any, high: Any, chance: Any, rates: Any) -> Any:
+    """Return a mean in between at which the capital reaches 1 / ``chance``, next to one where it does not."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _final_share(y, middle, chance, rates) >= 1:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @jit

@@ -25,6 +25,8 @@ from tracker.statistics.ranking import overflow_exponent
 from tracker.statistics.student_t import student_interval, t_quantile
 
 LEVEL = 0.95
+MIN_BETS = 20
+"""Scores from which intervals are by betting, which are far wider than others below."""
 PRIOR_CORRELATION, PRIOR_DEGREES = 0.15, 1.5
 """Intraclass correlation that intervals of few clusters are drawn towards, and the degrees of freedom that it counts.
 
@@ -93,6 +95,23 @@ def estimate_means(
         for name in ("mean", "stderr", "stderr_design", "low", "high"):
             result[name] = np.ldexp(result[name], exponent)
     return MeanEstimates(**result)
+
+
+def name_interval_method(values: Vector, bounds: Bounds) -> str:
+    """Return the method of the interval of the mean of independent scores of equal weight, as by `estimate_means`.
+
+    Args:
+        values: ``(n,)`` finite scores.
+        bounds: of the metric; None where it has none.
+    """
+    low, high = bounds
+    if low is None and high is None and bool(((values == 0) | (values == 1)).all()):
+        low, high = 0.0, 1.0
+    if low is None or high is None or bool(((values < low) | (values > high)).any()):
+        return "bootstrap-t or Hall 1992"
+    if bool(((values == low) | (values == high)).all()):
+        return "Blaker"
+    return "betting" if len(values) >= MIN_BETS else "Dirichlet shares (Gaffke 2005)"
 
 
 def united_intervals(
@@ -228,7 +247,7 @@ def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) 
         low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], design.level)
     if binary.all():
         return low, high
-    if is_exact:
+    if is_exact and n >= MIN_BETS:
         from tracker.statistics.intervals.betting import betting_intervals  # loads Numba
 
         low[~binary], high[~binary] = betting_intervals(Y[:, ~binary], design.level)

@@ -1,8 +1,8 @@
 """Intervals of the mean of independent scores without bounds: bootstrap-t.
 
 The scores are drawn again with replacement, and the mean of the drawn scores is studentized with their own error. With
-many scores, or where too many draws have equal scores, Hall's transformation takes the place of bootstrap-t: both
-correct for skewness to the same order.
+few or many scores, or where too many draws have equal or nearly equal scores, Hall's transformation takes the place of
+bootstrap-t: both correct for skewness to the same order.
 
 Source: Efron 1981, "Nonparametric standard errors and confidence intervals" (bootstrap-t); Hall 1992, "On the removal
 of skewness by transformation" (a cubic of Student's t whose skewness vanishes).
@@ -18,11 +18,13 @@ from tracker.statistics.student_t import t_quantile
 N_DRAWS = 999
 SEED = 0
 """Of the draws, so that the same scores have the same interval."""
-MAX_DRAWN = 2000
-"""Above this number of scores, no scores are drawn."""
+MIN_DRAWN, MAX_DRAWN = 10, 2000
+"""Below and above these numbers of scores, no scores are drawn."""
+MAX_RATIO = 4.0
+"""Quantiles of drawn scores beyond so many times Hall's stem from draws of nearly equal scores."""
 MAX_COLUMNS = 1000
 """Columns that are processed together."""
-NEGLIGIBLE = 1e-18
+NEGLIGIBLE = 1e-13
 """Variance of drawn scores, in units of the largest deviation, that is rounding."""
 MIN_SKEWNESS = 1e-6
 """Below this skewness, Hall's transformation is Student's t."""
@@ -46,9 +48,10 @@ def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> Interval:
     deviations /= scale
     sd = np.sqrt((deviations**2).sum(axis=0) / (n - 1))
     lower, upper = _hall_quantiles(deviations, sd, level)
-    if n <= MAX_DRAWN:
+    if MIN_DRAWN <= n <= MAX_DRAWN:
         drawn = _drawn_quantiles(deviations, level)
-        is_usable = np.isfinite(drawn[0]) & np.isfinite(drawn[1])
+        with np.errstate(invalid="ignore"):
+            is_usable = (drawn[0] >= MAX_RATIO * lower) & (drawn[1] <= MAX_RATIO * upper)  # False for NaN
         lower, upper = np.where(is_usable, drawn[0], lower), np.where(is_usable, drawn[1], upper)
     step = scale * sd / np.sqrt(n)
     return mean - step * upper, mean - step * lower
@@ -57,8 +60,8 @@ def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> Interval:
 def _drawn_quantiles(deviations: NDArray[np.float64], level: float) -> Interval:
     """Return the lower and the upper quantile of the studentized mean of drawn scores, by column.
 
-    They are not finite where more than (1 − level) / 2 of the draws have equal scores, or where that is too small for
-    `N_DRAWS`.
+    They are not finite where more than (1 − level) / 2 of the draws have equal scores on one side of the mean, or where
+    that chance is too small for `N_DRAWS`.
     """
     n, k = deviations.shape
     lower, upper = np.full(k, np.nan), np.full(k, np.nan)

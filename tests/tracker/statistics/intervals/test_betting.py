@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tracker.statistics.grouping import group_rows
-from tracker.statistics.intervals import betting
+from tracker.statistics.intervals import betting, means
 from tracker.statistics.intervals.betting import betting_intervals
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.means import estimate_means
@@ -24,9 +24,9 @@ def final_share(y: np.ndarray, mean: float, chance: float) -> float:
     for start in range(0, len(y), step):
         if share >= 1 or share < betting.RUIN:
             break
-        quantile = stats.norm.ppf(share)
+        rate = betting._hedge_rates()[int(share**0.25 * betting.N_RATES)]
         sd_left = np.sqrt(squares / (start + 1) * (len(y) - start))
-        bet = min(stats.norm.pdf(quantile) / share / sd_left, betting.LARGEST_SHARE / mean)
+        bet = min(rate / sd_left, betting.LARGEST_SHARE / mean)
         for score in y[start : start + step]:
             share *= 1 + bet * (score - mean)
             squares += (score - mean) ** 2
@@ -34,11 +34,8 @@ def final_share(y: np.ndarray, mean: float, chance: float) -> float:
 
 
 def reaches(y: np.ndarray, mean: float, chance: float) -> bool:
-    """Whether the running mean of the capitals of several orders reaches 1 / chance."""
-    rng = np.random.default_rng(betting.SEED)
-    n_orders = min(betting.MAX_ORDERS, max(1, betting.MAX_ORDERED // len(y)))
-    shares = [final_share(y[rng.permutation(len(y))], mean, chance) for _ in range(n_orders)]
-    return bool((np.cumsum(shares) >= np.arange(1, n_orders + 1)).any())
+    """Whether the capital reaches 1 / chance."""
+    return final_share(y[np.random.default_rng(betting.SEED).permutation(len(y))], mean, chance) >= 1
 
 
 class TestAgainstReference:
@@ -48,8 +45,8 @@ class TestAgainstReference:
         low, high = betting_intervals(Y)
         for j in range(4):
             for y, end in ((Y[:, j], low[j]), (1 - Y[:, j], 1 - high[j])):
-                assert end < 0.002 or reaches(y, end * 0.99, 0.025)
-                assert not reaches(y, end * 1.01 + 1e-6, 0.025)
+                assert end < 1e-6 or reaches(y, end - 1e-9, 0.025)
+                assert not reaches(y, end + 1e-6, 0.025)
 
     def test_rates_of_bets_are_those_of_a_digital_option(self) -> None:
         rates = betting._hedge_rates()
@@ -93,7 +90,7 @@ class TestLaws:
         single = [betting_intervals(Y[:, [j]]) for j in range(5)]
         assert np.array_equal(np.array(betting_intervals(Y)), np.hstack(single))
 
-    @pytest.mark.parametrize(("n", "most"), [(20, 1.25), (200, 1.1), (3000, 1.1)])
+    @pytest.mark.parametrize(("n", "most"), [(20, 1.35), (200, 1.15), (3000, 1.1)])
     def test_intervals_are_nearly_as_narrow_as_those_of_dirichlet_shares(self, n: int, most: float) -> None:
         for a, b in ((0.5, 0.5), (2, 1), (1, 6)):
             Y = RNG.beta(a, b, (n, 20))
@@ -101,17 +98,24 @@ class TestLaws:
             narrow = bounded_intervals(Y, np.ones_like(Y))
             assert np.median(high - low) < most * np.median(narrow[1] - narrow[0])
 
-    def test_the_rejected_means_lie_below_the_end_but_for_narrow_gaps(self) -> None:
-        """Halving finds an end of the means that are not rejected; few columns have another one, and near to it."""
-        grid, rates, n_gaps = np.arange(1, 1000) / 1000, betting._hedge_rates(), 0
-        for column in RNG.beta(0.8, 1.2, (60, 40)).T:
-            rng = np.random.default_rng(betting.SEED)
-            ordered = np.stack([column[rng.permutation(60)] for _ in range(betting.MAX_ORDERS)])
-            is_rejected = np.array([betting._is_rejected(ordered, mean, 0.025, rates) for mean in grid])
-            first, last = grid[~is_rejected].min(), grid[is_rejected].max()
-            assert last < first + 0.02
+    def test_no_mean_below_the_end_remains(self) -> None:
+        """Capitals need not fall as the mean grows: of the means that are not rejected, the lowest is the end."""
+        grid, rates = np.arange(1, 2000) / 2000, betting._hedge_rates()
+        Y = RNG.beta(0.8, 1.2, (40, 150))
+        low, _ = betting_intervals(Y)
+        order, n_gaps = np.random.default_rng(betting.SEED).permutation(len(Y)), 0
+        for column, end in zip(Y[order].T, low, strict=True):
+            shares = np.array([betting._final_share(column, mean, 0.025, rates) for mean in grid])
+            first, last = grid[shares < 1].min(), grid[shares >= 1].max()
+            assert end <= first + 0.003
             n_gaps += last > first
-        assert n_gaps <= 4
+        assert n_gaps > 0
+
+    @pytest.mark.parametrize("level", [0.01, 0.1, 0.5])
+    def test_ends_of_a_low_level_lie_around_the_mean(self, level: float) -> None:
+        Y = np.hstack([RNG.beta(0.5, 0.5, (20, 300)), RNG.beta(1, 9, (20, 300))])
+        low, high = betting_intervals(Y, level)
+        assert ((low <= Y.mean(axis=0) + 1e-12) & (Y.mean(axis=0) <= high + 1e-12)).all()
 
 
 class TestEstimates:
@@ -123,6 +127,13 @@ class TestEstimates:
             low, high = betting_intervals(column[:, None] / 4)
             assert (estimates.low[j], estimates.high[j]) == pytest.approx((4 * low[0], 4 * high[0]))
 
+    def test_few_scores_have_dirichlet_shares(self) -> None:
+        for n in (means.MIN_BETS - 1, means.MIN_BETS):
+            scores = RNG.random((n, 2))
+            estimates = estimate_means(scores, group_rows(np.full(n, "")), None, (0.0, 1.0))
+            is_by_shares = bool((estimates.low == bounded_intervals(scores, np.ones_like(scores))[0]).all())
+            assert is_by_shares == (n < means.MIN_BETS)
+
     def test_clusters_strata_and_weights_have_dirichlet_shares(self) -> None:
         scores = RNG.random((30, 2))
         independent = group_rows(np.full(30, ""))
@@ -132,3 +143,18 @@ class TestEstimates:
         assert (by_betting.low == betting_intervals(scores)[0]).all()
         assert (weighted.low != by_betting.low).all()
         assert (tasks.low != by_betting.low).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "name"),
+    [
+        (np.arange(30) % 2 * 4.0, (0.0, 4.0), "Blaker"),
+        (np.arange(30) % 2 * 1.0, (None, None), "Blaker"),
+        (np.arange(30) % 3 * 2.0, (0.0, 4.0), "betting"),
+        (np.arange(19) % 3 * 2.0, (0.0, 4.0), "Dirichlet"),
+        (np.arange(30) % 3 * 2.0, (0.0, 3.0), "bootstrap-t"),
+        (np.arange(30) % 3 * 2.0, (0.0, None), "bootstrap-t"),
+    ],
+)
+def test_the_method_is_named(values: np.ndarray, bounds: tuple[float | None, float | None], name: str) -> None:
+    assert means.name_interval_method(values, bounds).startswith(name)

@@ -26,7 +26,7 @@ def bootstrap_t(y: np.ndarray, level: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
-@pytest.mark.parametrize("n", [8, 60])
+@pytest.mark.parametrize("n", [12, 60])
 def test_intervals_are_those_of_a_plain_bootstrap(n: int, level: float) -> None:
     Y = np.column_stack([RNG.exponential(size=n), RNG.normal(1e6, 1, n), RNG.lognormal(0, 2, n)])
     low, high = skewed_intervals(Y, level)
@@ -60,6 +60,20 @@ def test_halls_transformation_takes_its_place(Q: np.ndarray, level: float) -> No
         t = (Q.mean(axis=0) - end) / error
         transformed = t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6
         assert transformed == pytest.approx(sign * stats.t.ppf((1 + level) / 2, n - 1), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 20, 50])
+@pytest.mark.parametrize(
+    ("values", "shares"),
+    [([2, 5], [0.9, 0.1]), ([0, 10, 20], [0.9, 0.05, 0.05]), ([1, 2, 3, 4, 5], [0.025] * 4 + [0.9])],
+)
+def test_tied_and_nearly_tied_scores_have_intervals_of_a_few_ranges(values, shares, n: int) -> None:
+    for jitter in (0, 1e-8, 1e-4):
+        Y = RNG.choice(values, (n, 1000), p=shares) + jitter * RNG.standard_normal((n, 1000))
+        Y = Y[:, np.ptp(Y, axis=0) > 0.5]
+        low, high = skewed_intervals(Y)
+        assert (high - low < 12 * np.ptp(Y, axis=0)).all()
+        assert ((low < Y.mean(axis=0)) & (Y.mean(axis=0) < high)).all()
 
 
 def test_equal_scores_and_single_scores_have_no_interval() -> None:

@@ -29,7 +29,7 @@ from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.sql import tables
 from tracker.run_fields import run_values
 from tracker.statistics.grouping import group_rows
-from tracker.statistics.intervals.means import LEVEL, estimate_means
+from tracker.statistics.intervals.means import LEVEL, estimate_means, name_interval_method
 
 MAX_NAME_LENGTH = 100
 GENERATION = ("temperature", "top_p")
@@ -215,14 +215,11 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, prompt_means
             "standard_deviation": float(means.std(ddof=1)),
         }
         if np.isfinite([estimate.low[0], estimate.high[0]]).all():
-            bounded = None not in bounds
-            all_binary = binary and bool(np.isin(means, (0, 1)).all())  # means of trials need not be
-            method = "Blaker" if all_binary else "betting" if bounded else "bootstrap-t or Hall 1992"
             doubt["confidence_interval"] = {
                 "lower": float(estimate.low[0]),
                 "upper": float(estimate.high[0]),
                 "confidence_level": LEVEL,
-                "method": method,
+                "method": name_interval_method(means, bounds),
             }
     return _build_result(run, metric, task, mean, doubt, binary=binary)
 
