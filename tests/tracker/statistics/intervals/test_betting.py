@@ -75,6 +75,14 @@ class TestLaws:
         mean = values @ p
         assert p[codes].prod(axis=0)[(low <= mean) & (mean <= high)].sum() >= level
 
+    def test_the_chance_to_reject_the_mean_by_enumeration_where_several_orders_would_exceed_it(self) -> None:
+        """Capitals of orders that a seed fixes are not exchangeable: their running mean would be too large here."""
+        largest, p, chance = 0.99672404, 0.052823, 0.234074
+        codes = np.array(list(product((0, 1), repeat=5)))
+        shares = [betting._final_share(largest * y, largest * p, chance, betting._hedge_rates()) for y in codes]
+        weights = np.where(codes == 1, p, 1 - p).prod(axis=1)
+        assert weights[np.array(shares) >= 1].sum() <= chance
+
     def test_intervals_lie_in_the_bounds_around_the_mean(self) -> None:
         Y = np.column_stack([np.zeros(20), np.ones(20), np.full(20, 0.5), RNG.random(20)])
         low, high = betting_intervals(Y)
