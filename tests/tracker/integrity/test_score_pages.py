@@ -179,6 +179,47 @@ class TestDamage:
         assert n_noticed > 50
         assert n_changed > 20
 
+    @pytest.mark.parametrize(
+        ("kind", "at", "content", "problem"),
+        [
+            (score_pages.LEAF, 3, b"\xff\xff", "record"),  # cells that would lie beyond the page
+            (score_pages.LEAF, 8, b"\xff\xff", "record"),
+            (score_pages.LEAF, 8, b"\x01\xfe", "record"),  # a record that would end beyond it
+            (score_pages.LEAF, 0, b"\x0d", "record"),
+            (score_pages.INNER, 3, b"\xff\xff", "."),
+            (score_pages.INNER, 8, b"\x00\x00\x00\x00", "outside"),
+            (score_pages.INNER, 8, b"\x00\x00\x00\x01", "outside"),
+            (score_pages.INNER, 8, b"\x7f\xff\xff\xff", "outside"),
+        ],
+    )
+    def test_pages_that_point_elsewhere_are_noticed(
+        self, sound: Path, tmp_path: Path, kind: int, at: int, content: bytes, problem: str
+    ) -> None:
+        path, damaged = tmp_path / "pointing.db", bytearray(sound.read_bytes())
+        page = [start for start in range(512, len(damaged), 512) if damaged[start] == kind][1]
+        damaged[page + at : page + at + len(content)] = content
+        path.write_bytes(damaged)
+        with pytest.raises(UnexpectedPageError, match=problem):
+            read(path)
+
+    def test_a_tree_that_is_its_own_branch_ends(self, sound: Path, tmp_path: Path) -> None:
+        with closing(sqlite3.connect(sound)) as connection:
+            (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'score'").fetchone()
+        path, damaged = tmp_path / "loop.db", bytearray(sound.read_bytes())
+        page = (root - 1) * 512
+        first = struct.unpack_from(">H", damaged, page + 12)[0]
+        for place in (page + first, page + 8):
+            struct.pack_into(">I", damaged, place, root)
+        path.write_bytes(damaged)
+        with pytest.raises(UnexpectedPageError, match="deep"):
+            read(path)
+
+    def test_a_file_that_is_cut_off(self, sound: Path, tmp_path: Path) -> None:
+        path = tmp_path / "short.db"
+        path.write_bytes(sound.read_bytes()[: 512 * 40 + 100])
+        with pytest.raises((UnexpectedPageError, sa.exc.DatabaseError)):
+            read(path)
+
     def test_pages_of_noise_end(self, sound: Path, tmp_path: Path) -> None:
         path, draw, content = tmp_path / "noise.db", random.Random(6), sound.read_bytes()
         for _ in range(60):
