@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +60,13 @@ _LOCAL = {LAYOUT: "the definitions of the tables", COUNTERS: "the counters of ke
 def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction for reading that sees one state of the store, whatever is written meanwhile."""
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with engine.connect().execution_options(**options) as connection, connection.begin():
-        yield connection
+    with engine.connect().execution_options(**options) as connection:
+        transaction = connection.begin()
+        try:
+            yield connection
+        finally:
+            with suppress(sa.exc.DBAPIError):  # a damaged file can fail once more
+                transaction.rollback()
 
 
 def find_content_faults(

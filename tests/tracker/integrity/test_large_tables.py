@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,12 +44,14 @@ def list_both(path: Path) -> tuple[list[str], list[str]]:
     """The faults by the checks of single rows, and by those of columns."""
     engine = create_unchecked_engine(f"sqlite:///{path}")
     try:
+        engine.connect().close()
+    except sa.exc.DBAPIError as error:  # definitions of tables that cannot be read
+        return [str(error)], [str(error)]
+    try:
         large = large_tables.check_large_tables(engine)
         with snapshot(engine) as connection:
             by_rows = [str(fault) for fault in find_store_faults(connection)]
             return by_rows, [str(fault) for fault in find_store_faults(connection, large)]
-    except sa.exc.DBAPIError as error:
-        return [str(error)], [str(error)]
     finally:
         engine.dispose()
 
@@ -96,6 +99,13 @@ def test_flips_have_the_same_faults(full: Path, tmp_path: Path) -> None:
         "UPDATE score SET prompt_id = prompt_id + 0.5",
         "UPDATE score SET prompt_id = prompt_id + 1000000",
         "UPDATE score SET trial = trial + 1",
+        "UPDATE score SET trial = trial + 0.5",
+        "UPDATE score SET trial = x''",
+        "UPDATE score SET trial = CAST(CAST(trial AS TEXT) AS BLOB)",
+        "UPDATE score SET value = CAST(CAST(value AS TEXT) AS BLOB)",
+        "UPDATE score SET prompt_id = CAST(CAST(prompt_id AS TEXT) AS BLOB)",
+        "UPDATE score SET prompt_id = prompt_id - 1, trial = trial + 2147483648 WHERE prompt_id = 2",
+        "UPDATE score SET prompt_id = prompt_id + 1, trial = trial - 2147483648 WHERE prompt_id = 2",
         "UPDATE score SET run_id = 77 WHERE run_id = (SELECT min(run_id) FROM score)",
         "UPDATE score SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM score)",
         "UPDATE score SET metric_id = x'01' WHERE metric_id = (SELECT min(metric_id) FROM score)",
@@ -148,6 +158,34 @@ def test_the_file_is_checked_in_another_process(full: Path, tmp_path: Path, monk
     with check_file(path) as wait:
         assert wait() is None
     assert list_both(path) == (by_rows, by_rows)
+
+
+def test_damaged_pages_end_with_faults(full: Path, tmp_path: Path) -> None:
+    path, draw, content = tmp_path / "noise.db", random.Random(8), full.read_bytes()
+    with closing(sqlite3.connect(full)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'score'").fetchone()
+    for _ in range(6):
+        damaged = bytearray(content)
+        start = (root - 1) * 4096 + draw.randrange(8, 40)
+        damaged[start : start + 30] = draw.randbytes(30)
+        path.write_bytes(damaged)
+        for command in ("doctor", "db check"):
+            result = CliRunner().invoke(suffrage, [*command.split(), "--database", f"sqlite:///{path}"])
+            assert result.exit_code in (1, 2), result.output
+            assert isinstance(result.exception, SystemExit), result.exception
+
+
+def test_changes_beside_a_linked_file_are_seen(full: Path, tmp_path: Path) -> None:
+    path, link = tmp_path / "full.db", tmp_path / "link" / "other.db"
+    link.parent.mkdir()
+    shutil.copy(full, path)
+    link.symlink_to(path)
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("UPDATE score SET value = value + 0.125 WHERE run_id = (SELECT max(run_id) FROM score)")
+        writer.commit()
+        by_rows, by_columns = list_both(link)
+    assert by_columns == by_rows
+    assert by_rows
 
 
 def test_only_the_rows_of_one_table_are_not_checked(tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.score_columns import ScoreColumn
 from tracker.schema import Run
 
+_OTHER_TYPES = """SELECT 1 FROM score WHERE run_id = :run_id AND (
+    typeof(metric_id) <> 'integer' OR typeof(prompt_id) <> 'integer' OR typeof(trial) <> 'integer'
+    OR typeof(value) NOT IN ('real', 'integer')) LIMIT 1"""
+
 
 def compute_checksum(columns: Sequence[ScoreColumn]) -> str:
     """Return the checksum of scores, 32 hexadecimal digits; all zeros without scores."""
@@ -73,7 +77,17 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
         query = query.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
     wrong = []
     for run_id, n_scores, expected in session.execute(query).all():
+        if _has_other_types(session, run_id):
+            wrong.append(run_id)
+            continue
         columns = list(load_scores(session, run_id).values())
         if sum(map(len, columns)) != n_scores or compute_checksum(columns) != expected:
             wrong.append(run_id)
     return wrong
+
+
+def _has_other_types(session: Session, run_id: int) -> bool:
+    """Return whether SQLite holds a score, or a part of its key, of another type, which would be read as a number."""
+    if session.get_bind().dialect.name != "sqlite":
+        return False
+    return session.execute(sa.text(_OTHER_TYPES), {"run_id": run_id}).first() is not None

@@ -50,3 +50,4 @@ def check_file(path: Path, paged: str = "") -> Iterator[Callable[[], list[str] |
             yield wait
         finally:
             process.kill()
+            process.wait()

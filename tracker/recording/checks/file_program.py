@@ -11,8 +11,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from itertools import count
 
 SMALLEST_CELL, PREPARATION = 6, 10_000
+STEPS_BETWEEN = 1_000_000_000
+"""Most steps between two calls of the handler, which SQLite counts in 32 bits."""
 
 
 def find_damage(uri: str, timeout: str, ignore_checks: str, check_file: str, paged: str) -> list[str]:
@@ -22,7 +25,8 @@ def find_damage(uri: str, timeout: str, ignore_checks: str, check_file: str, pag
     if not paged:
         return _list_damage(connection, check_file)
     (n_pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    connection.set_progress_handler(lambda: 1, n_pages * (size // SMALLEST_CELL) + PREPARATION)
+    n_steps, calls = n_pages * (size // SMALLEST_CELL) + PREPARATION, count(1)
+    connection.set_progress_handler(lambda: next(calls) * STEPS_BETWEEN >= n_steps, min(n_steps, STEPS_BETWEEN))
     try:
         lines = _list_damage(connection, f"{check_file}(1)")
     except sqlite3.OperationalError as error:
@@ -32,7 +36,8 @@ def find_damage(uri: str, timeout: str, ignore_checks: str, check_file: str, pag
     connection.set_progress_handler(None, 0)
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         if name != paged:
-            lines += _list_damage(connection, f'{check_file}("{name}")')
+            quoted = name.replace('"', '""')
+            lines += _list_damage(connection, f'{check_file}("{quoted}")')
     return lines
 
 

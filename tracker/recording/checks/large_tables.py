@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
-MAX_PARENT_KEY = 100_000_000
+MAX_PARENT_KEY, MAX_KEY = 100_000_000, 1 << 31
 MIN_PAGED = 500_000
 """Scores from which they are read from the pages of the file, which loads Numba."""
 _SCORE = metadata.tables[SCORES]
@@ -73,7 +73,7 @@ def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
         return None
     paged = SCORES if SCORES in names and _count_scores(engine) >= MIN_PAGED else ""
     results: dict[str, ComparedTable | None] = {}
-    with check_file(Path(str(engine.url.database)).absolute(), paged) as wait:
+    with check_file(Path(str(engine.url.database)).resolve(), paged) as wait:
         if paged and _are_pages_sound(engine):
             results[SCORES] = ComparedTable(content=[], scores=[], refers=True)
         is_paged = SCORES in results
@@ -83,7 +83,7 @@ def check_large_tables(engine: sa.Engine) -> LargeTableResults | None:
         referring=frozenset(name for name, result in results.items() if result and result.refers),
         content={name: result.content for name, result in results.items() if result and name != SCORES},
         scores=result.scores if (result := results.get(SCORES)) else None,
-        file=None if paged and (damage or not is_paged) else damage,
+        file=None if damage or (paged and not is_paged) else damage,
     )
 
 
@@ -186,11 +186,13 @@ def _compare_scores(
 
 
 def _read_scores(reading: Reading) -> Iterator[ScoreColumns]:
-    columns = "run_id, metric_id" if reading.is_sqlite else "run_id::bigint, metric_id::bigint"
-    query = f"SELECT prompt_id * {1 << TRIAL_BITS} + trial, value, {columns} FROM score"
-    for batch in _read_batches(reading, query):
-        keys, run_ids, metrics = (read_numbers(batch.column(place), np.int64) for place in (0, 2, 3))
-        yield run_ids, metrics, keys, read_numbers(batch.column(1), np.float64)
+    names = ("run_id", "metric_id", "prompt_id", "trial")
+    columns = ", ".join(name if reading.is_sqlite else f"{name}::bigint" for name in names)
+    for batch in _read_batches(reading, f"SELECT {columns}, value FROM score"):
+        run_ids, metrics, prompts, trials = (read_numbers(batch.column(place), np.int64) for place in range(4))
+        if int(np.abs(prompts).max()) >= MAX_KEY or int(trials.min()) < 0 or int(trials.max()) >= 1 << TRIAL_BITS:
+            raise UnexpectedTypeError("score.prompt_id or score.trial")  # two keys could be packed into one number
+        yield run_ids, metrics, prompts << TRIAL_BITS | trials, read_numbers(batch.column(4), np.float64)
 
 
 def _read_batches(reading: Reading, query: str) -> Iterator[pa.RecordBatch]:

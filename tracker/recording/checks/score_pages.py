@@ -50,7 +50,7 @@ def read_score_pages(connection: sa.Connection) -> Iterator[ScoreColumns]:
     Raises:
         UnexpectedPageError: the pages are not as expected, or are out of order; or changes wait beside the file.
     """
-    path = Path(str(connection.engine.url.database))
+    path = Path(str(connection.engine.url.database)).resolve()  # a log lies beside the file, not beside a link to it
     _check_table(connection)
     root = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE name = 'score'").scalar_one()
     if any(log.exists() and log.stat().st_size for log in (Path(f"{path}-wal"), Path(f"{path}-journal"))):
