@@ -15,13 +15,14 @@ Source: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variab
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tracker.statistics.jit import INT, jit
+from tracker.statistics.jit import INT, jit, sum_kernel
 
 SEED = 0
 """Of the order, so that the same scores have the same interval."""
@@ -48,8 +49,9 @@ def betting_intervals(Y: NDArray[np.float64], level: float = 0.95) -> Interval:
     """
     order = np.random.default_rng(SEED).permutation(len(Y))
     columns, chance, rates = np.ascontiguousarray(Y[order].T), (1 - level) / 2, _hedge_rates()
-    low = _lower_ends(columns, chance, rates)
-    return low, 1 - _lower_ends(1 - columns, chance, rates)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        low, high = pool.map(lambda scores: _lower_ends(scores, chance, rates), (columns, 1 - columns))
+    return low, 1 - high
 
 
 def _hedge_rates() -> NDArray[np.float64]:
@@ -66,32 +68,28 @@ def _lower_ends(columns: Any, chance: Any, rates: Any) -> Any:
     ends = np.empty(len(columns))
     for j in range(len(columns)):
         y = columns[j]
-        low = _halve(y, 0.0, 1.0, chance, rates)
-        spacing = max(y.mean() - low, 0.0) * SPACING
-        lowest = low
-        for i in range(1, N_SCANNED + 1):
-            mean = low - i * spacing
-            if 0 < mean < low and _final_share(y, mean, chance, rates) < 1:
-                lowest = mean
-        if lowest < low:
-            low = _halve(y, max(lowest - spacing, 0.0), lowest, chance, rates)
+        low, high = 0.0, 1.0
+        for search in range(2):
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                if _final_share(y, middle, chance, rates) >= 1:
+                    low = middle
+                else:
+                    high = middle
+            spacing = max(y.mean() - low, 0.0) * SPACING
+            lowest = low
+            for i in range(1, N_SCANNED + 1):
+                mean = low - i * spacing
+                if search == 0 and 0 < mean < low and _final_share(y, mean, chance, rates) < 1:
+                    lowest = mean
+            if lowest == low:
+                break
+            low, high = max(lowest - spacing, 0.0), lowest
         ends[j] = min(low, y.mean())
     return ends
 
 
-@jit
-def _halve(y: Any, low: Any, high: Any, chance: Any, rates: Any) -> Any:
-    """Return a mean in between at which the capital reaches 1 / ``chance``, next to one where it does not."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if _final_share(y, middle, chance, rates) >= 1:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@jit
+@sum_kernel
 def _final_share(y: Any, mean: Any, chance: Any, rates: Any) -> Any:
     """Return the capital after the scores, as a share of 1 / ``chance``; the gambler stops at 1."""
     n = len(y)
@@ -102,8 +100,11 @@ def _final_share(y: Any, mean: Any, chance: Any, rates: Any) -> Any:
             return share
         rate = rates[INT(math.sqrt(math.sqrt(share)) * N_RATES)]
         bet = min(rate / math.sqrt(squares / (start + 1) * (n - start)), LARGEST_SHARE / mean)
+        growth, added = 1.0, 0.0
         for t in range(start, min(start + step, n)):
             deviation = y[t] - mean
-            share *= 1 + bet * deviation
-            squares += deviation * deviation
+            growth *= 1 + bet * deviation
+            added += deviation * deviation
+        share *= growth
+        squares += added
     return share
