@@ -222,17 +222,13 @@ def test_damage_beside_the_scores_is_found(full: Path, tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
     for statement in ("UPDATE answer SET text = 'other'", "UPDATE prompt SET text = NULL"):
         shutil.copy(full, path)
-        raw = sqlite3.connect(path)
-        raw.execute("PRAGMA writable_schema = ON")
-        raw.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'prompt'")
-        raw.commit()
-        raw.close()
-        raw = sqlite3.connect(path)
-        raw.execute(statement)
-        raw.commit()
-        raw.execute("PRAGMA writable_schema = ON")
-        raw.commit()
-        raw.close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'prompt'")
+            connection.commit()
+        with closing(sqlite3.connect(path)) as connection:  # with the new definition
+            connection.execute(statement)
+            connection.commit()
         by_rows, by_columns = list_both(path)
         assert by_columns == by_rows
         assert by_rows

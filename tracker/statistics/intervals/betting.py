@@ -68,25 +68,29 @@ def _lower_ends(columns: Any, chance: Any, rates: Any) -> Any:
     ends = np.empty(len(columns))
     for j in range(len(columns)):
         y = columns[j]
-        low, high = 0.0, 1.0
-        for search in range(2):
-            for _ in range(HALVINGS):
-                middle = (low + high) / 2
-                if _final_share(y, middle, chance, rates) >= 1:
-                    low = middle
-                else:
-                    high = middle
-            spacing = max(y.mean() - low, 0.0) * SPACING
-            lowest = low
-            for i in range(1, N_SCANNED + 1):
-                mean = low - i * spacing
-                if search == 0 and 0 < mean < low and _final_share(y, mean, chance, rates) < 1:
-                    lowest = mean
-            if lowest == low:
-                break
-            low, high = max(lowest - spacing, 0.0), lowest
+        low = _halve(y, 0.0, 1.0, chance, rates)
+        spacing = max(y.mean() - low, 0.0) * SPACING
+        lowest = low
+        for i in range(1, N_SCANNED + 1):
+            mean = low - i * spacing
+            if 0 < mean < low and _final_share(y, mean, chance, rates) < 1:
+                lowest = mean
+        if lowest < low:
+            low = _halve(y, max(lowest - spacing, 0.0), lowest, chance, rates)
         ends[j] = min(low, y.mean())
     return ends
+
+
+@jit
+def _halve(y: Any, low: Any, high: Any, chance: Any, rates: Any) -> Any:
+    """Return a mean in between at which the capital reaches 1 / ``chance``, next to one where it does not."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _final_share(y, middle, chance, rates) >= 1:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @sum_kernel
