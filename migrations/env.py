@@ -1,10 +1,13 @@
 """Run the migrations on a passed connection, else on the store of the environment."""
 
+import re
+
 import sqlalchemy as sa
 from alembic import context
 from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
+from tracker.connections.partitions import PARTITIONED
 from tracker.connections.schema_versions import VERSION_TABLE, known_versions, migrating
 from tracker.database import create_unchecked_engine
 from tracker.integrity.change_triggers import create_postgresql_triggers, drop_postgresql_triggers
@@ -13,14 +16,23 @@ from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.schema.search_index import restore_search_index
 from tracker.schema.views import VIEWS
 
-# PostgreSQL enforces these two by triggers on whole statements; see 0001.
-BY_TRIGGER = {"fk_score_prompt_id_prompt", "fk_score_metric_id_metric"}
+# PostgreSQL enforces the first two by triggers on whole statements; see 0001. The others name the benchmark there, by
+# which the tables are partitioned; see 0015.
+ON_SQLITE = {
+    "fk_score_prompt_id_prompt", "fk_score_metric_id_metric", "fk_score_run_id_run", "fk_answer_run_id_run",
+}  # fmt: skip
+ON_POSTGRESQL = re.compile(r"uq_run_benchmark_id_id|(score|answer)_(\d+|unrouted|unpartitioned)")
 
 
 def include(item, name, kind, reflected, compare_to):
     """Return whether the comparison of models and database includes an object."""
-    if kind == "foreign_key_constraint" and name in BY_TRIGGER:
+    if kind == "foreign_key_constraint" and name in ON_SQLITE:
         return context.get_context().dialect.name == "sqlite"
+    if context.get_context().dialect.name == "postgresql":
+        if kind == "column" and name == "benchmark_id" and item.table.name in PARTITIONED:
+            return False
+        if kind in {"table", "unique_constraint"} and ON_POSTGRESQL.fullmatch(name):
+            return False
     return not (kind == "table" and (name in VIEWS or name.startswith(SEARCH_INDEX)))
 
 

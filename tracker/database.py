@@ -243,18 +243,21 @@ def find_stray_rows(session: Session, sound: Collection[str] = ()) -> list[str]:
             for row in session.execute(sa.text("SELECT * FROM pragma_foreign_key_check(:name)"), {"name": name})
         ]
         return [f"{row[0]} refers to a missing {row[2]}" for row in stray]
-    return [
-        f"{count} scores refer to a missing {parent}"
-        for parent in ("prompt", "metric")
-        if (
-            count := session.scalar(
-                sa.text(  # the two references that triggers enforce on this engine
-                    f"SELECT count(*) FROM score LEFT JOIN {parent} ON {parent}.id = score.{parent}_id "
-                    f"WHERE {parent}.id IS NULL"
-                )
-            )
-        )
-    ]
+    # Triggers enforce the first two on this engine; queries read a row in the partition of its run's benchmark only.
+    counts = session.execute(sa.text(_STRAY_SCORES)).one()
+    sentences = ("scores refer to a missing prompt", "scores refer to a missing metric", f"scores {_MISPLACED}")
+    found = [*zip(counts, sentences, strict=True), (session.scalar(sa.text(_STRAY_ANSWERS)), f"answers {_MISPLACED}")]
+    return [f"{count} {sentence}" for count, sentence in found if count]
+
+
+_MISPLACED = "are in the partition of another benchmark"
+_STRAY_SCORES = (
+    "SELECT count(*) FILTER (WHERE prompt.id IS NULL), count(*) FILTER (WHERE metric.id IS NULL), "
+    "count(*) FILTER (WHERE run.benchmark_id <> score.benchmark_id) FROM score "
+    "LEFT JOIN prompt ON prompt.id = prompt_id LEFT JOIN metric ON metric.id = metric_id "
+    "LEFT JOIN run ON run.id = run_id"
+)
+_STRAY_ANSWERS = "SELECT count(*) FROM answer JOIN run ON run.id = run_id WHERE run.benchmark_id <> answer.benchmark_id"
 
 
 # --- SQLite ---

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
+from tracker.connections.partition_conversion import BEGUN, DONE, convert_in_steps
 from tracker.connections.store_url import format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import stop_recording
@@ -82,8 +83,31 @@ def check_not_newer(version: str | None) -> None:
         )
 
 
-def upgrade(engine: sa.Engine, revision: str = "head") -> None:
-    """Upgrade the schema to a version, in one transaction; concurrent callers wait for each other."""
+def upgrade(engine: sa.Engine, revision: str = "head", *, progress: Callable[[int, int], None] | None = None) -> None:
+    """Upgrade the schema to a version; concurrent callers wait for each other.
+
+    It is one transaction, but for the rows of a PostgreSQL store without partitions: they are moved in steps, and an
+    interrupted upgrade is continued by the next call.
+
+    Args:
+        engine: the store.
+        revision: the version.
+        progress: receives the number of rows moved into partitions, and their estimated total.
+    """
+    if engine.dialect.name == "postgresql" and (revision == "head" or revision >= DONE):
+        version = current_version(engine)
+        if version is not None and version < BEGUN:
+            _migrate(engine, BEGUN)
+        if version is not None and version < DONE:
+            with engine.connect() as guard, guard.begin():
+                _lock_for_upgrade(guard, is_new=False)
+                if current_version(engine) == BEGUN:  # another process may have been faster
+                    with explained_errors(engine):
+                        convert_in_steps(engine, progress)
+    _migrate(engine, revision)
+
+
+def _migrate(engine: sa.Engine, revision: str) -> None:
     with migrating(engine) as connection:
         if revision == "head" and _create_store(connection):
             return

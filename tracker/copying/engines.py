@@ -5,8 +5,7 @@ Everything goes over the driver's own cursor inside the transaction of the SQLAl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,6 +13,13 @@ import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, pack_scores
 from tracker.connections.driver_errors import driver
+from tracker.connections.partitions import (
+    BENCHMARK,
+    NO_BENCHMARK,
+    find_benchmarks,
+    is_partitioned,
+    target_table,
+)
 from tracker.connections.store_url import format_url
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
 from tracker.errors import DatabaseError, first_line
@@ -29,18 +35,6 @@ _TYPES = {
     sa.Boolean: "bool", sa.DateTime: "timestamptz", sa.Date: "date", sa.JSON: "jsonb", sa.LargeBinary: "bytea",
     sa.BigInteger: "int8", sa.Integer: "int4", sa.Double: "float8",
 }  # fmt: skip
-
-# A table is filled faster without them; they are restored in the same transaction, which checks every row.
-_DROP_CONSTRAINTS = (
-    "ALTER TABLE score DISABLE TRIGGER score_inserted",
-    "ALTER TABLE score DROP CONSTRAINT fk_score_run_id_run",
-    "ALTER TABLE score DROP CONSTRAINT pk_score",
-)
-_RESTORE_CONSTRAINTS = (
-    "ALTER TABLE score ADD CONSTRAINT pk_score PRIMARY KEY (run_id, metric_id, prompt_id, trial)",
-    "ALTER TABLE score ADD CONSTRAINT fk_score_run_id_run FOREIGN KEY (run_id) REFERENCES run (id) ON DELETE CASCADE",
-    "ALTER TABLE score ENABLE TRIGGER score_inserted",
-)
 
 
 def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") -> Iterator[Sequence[Row]]:
@@ -67,7 +61,10 @@ def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") 
 
 
 def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
-    """Write all rows of an empty table; references within it may point ahead."""
+    """Write all rows of an empty table; references within it may point ahead.
+
+    Scores and answers are copied fastest within `tracker.connections.partitions.built_partitions`.
+    """
     engine = connection.dialect.name
     convert = value_writers(table, engine)
     raw: Any = connection.connection
@@ -76,10 +73,9 @@ def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Seq
         if engine == "sqlite":
             for rows in batches:
                 _insert(cursor, table, convert_rows(rows, convert))
-        elif table.name == "score":
-            with _without_constraints(cursor):
-                for rows in batches:
-                    _copy_scores(cursor, rows)
+        elif is_partitioned(connection, table.name):
+            for rows in batches:
+                _copy_into_partitions(connection, cursor, table, convert_rows(rows, convert))
         else:
             _copy(cursor, table, (convert_rows(rows, convert) for rows in batches))
     finally:
@@ -137,32 +133,43 @@ def _insert(cursor: Any, table: sa.Table, rows: Sequence[Row]) -> None:
 
 
 def _copy(cursor: Any, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
-    types = [
-        next((name for kind, name in _TYPES.items() if isinstance(column.type, kind)), "varchar")
-        for column in table.columns
-    ]
     refers_to_itself = any(key.column.table is table for key in table.foreign_keys)
     # References are checked when a statement ends. Within a table they may point ahead, so it is one statement.
     parts: Iterable[Iterable[Sequence[Row]]] = [batches] if refers_to_itself else ([batch] for batch in batches)
     for part in parts:
-        with cursor.copy(f'COPY "{table.name}" ({_names(table)}) FROM STDIN (FORMAT BINARY)') as copy:
-            copy.set_types(types)
-            write: Callable[[Row], None] = copy.write_row
-            for rows in part:
-                for row in rows:
-                    write(row)
+        _copy_batches(cursor, table, table.name, part, {})
 
 
-@contextmanager
-def _without_constraints(cursor: Any) -> Iterator[None]:
-    for statement in _DROP_CONSTRAINTS:
-        cursor.execute(statement)
-    yield
-    for statement in _RESTORE_CONSTRAINTS:
-        cursor.execute(statement)
+def _copy_batches(
+    cursor: Any, table: sa.Table, target: str, batches: Iterable[Sequence[Row]], further: Mapping[str, int]
+) -> None:
+    """Copy rows in one statement into a table or its partition; all have the same values in further columns."""
+    types = [
+        next((name for kind, name in _TYPES.items() if isinstance(column.type, kind)), "varchar")
+        for column in table.columns
+    ]
+    names = ", ".join([_names(table), *further])
+    with cursor.copy(f'COPY "{target}" ({names}) FROM STDIN (FORMAT BINARY)') as copy:
+        copy.set_types([*types, *("int4" for _ in further)])
+        write: Callable[[Row], None] = copy.write_row
+        values = tuple(further.values())
+        for rows in batches:
+            for row in rows:
+                write((*row, *values))
 
 
-def _copy_scores(cursor: Any, rows: Sequence[Row]) -> None:
-    scores = score_array(rows)
-    packed = pack_scores(scores["run"], scores["metric"], scores["prompt"], scores["trial"], scores["value"])
-    copy_scores(cursor, [packed])
+def _copy_into_partitions(connection: sa.Connection, cursor: Any, table: sa.Table, rows: Sequence[Row]) -> None:
+    """Copy rows of runs, which are in the target already, into the partitions of their benchmarks."""
+    place = list(table.columns.keys()).index("run_id")
+    benchmark_of = find_benchmarks(connection, {row[place] for row in rows})
+    parts: dict[int, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(benchmark_of.get(row[place], NO_BENCHMARK), []).append(row)
+    for benchmark, part in parts.items():
+        target = target_table(connection, table.name, benchmark)
+        if table.name == "score":
+            scores = score_array(part)
+            run, metric, prompt, trial = (scores[name] for name in ("run", "metric", "prompt", "trial"))
+            copy_scores(cursor, target, [pack_scores(run, metric, prompt, trial, benchmark, scores["value"])])
+        else:
+            _copy_batches(cursor, table, target, [part], {BENCHMARK: benchmark})

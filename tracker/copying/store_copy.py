@@ -13,6 +13,7 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
+from tracker.connections.partitions import built_partitions
 from tracker.connections.schema_versions import current_version
 from tracker.connections.store_url import format_url
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
@@ -103,7 +104,8 @@ def copy_store(
         counter = _RowCounter(2 * n_rows, progress)
         for name in _MADE_BY_MIGRATIONS:
             copy.execute(sa.delete(metadata.tables[name]))
-        written = {table.name: _write_table(origin, copy, table, counter, new_identity) for table in tables}
+        with built_partitions(copy):
+            written = {table.name: _write_table(origin, copy, table, counter, new_identity) for table in tables}
         copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
         replace_local_checksums(copy)
         if new_identity:
@@ -113,7 +115,8 @@ def copy_store(
                 f"The store {format_url(source.url)} is damaged: {wrong[0]}. Nothing was copied. See: suffrage doctor"
             )
     if target.dialect.name == "postgresql":
-        with explained_errors(target), target.begin() as connection:
+        alone = target.execution_options(isolation_level="AUTOCOMMIT")  # locks one table at a time
+        with explained_errors(target), alone.connect() as connection:
             connection.exec_driver_sql("ANALYZE")
     return CopyResult(tables=copied, seconds=time.perf_counter() - began)
 

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.queries.filtering.prompt_filter import load_selected_filter
-from tracker.queries.packed.stored_scores import Grid, join_keys
+from tracker.queries.packed.stored_scores import Grid
 from tracker.queries.resolution import find_benchmark, find_metric, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql.arrow import arrow_reader, number_columns, word_column
+from tracker.queries.sql.run_terms import run_terms
 
 NOT_KNOWN = -1.0
 """Placeholder of a probability that is not stored, while rows are read."""
@@ -156,7 +157,7 @@ def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64
     statement = (
         "SELECT run_id, prompt_id, trial, CASE WHEN status = 'ok' AND text IS NOT NULL THEN 1 ELSE 0 END, "
         f"CASE WHEN probability IS NULL THEN {NOT_KNOWN} ELSE probability END, COALESCE(text, ''), extraction "
-        f"FROM answer WHERE run_id IN ({join_keys(run_ids)})"
+        f"FROM answer WHERE {run_terms(session, run_ids)}"
     )
     texts: dict[str, int] = {}
     extractions: dict[str, int] = {}

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.queries.notices import add_notice
 from tracker.queries.selection import restricts_split
@@ -80,7 +81,8 @@ def measure_coverage(
         query = query.where(score.prompt_id.in_(of_split))
     ordered = sorted(run_ids)
     for part in split_keys(ordered):
-        for run, task, n in session.execute(query.where(score.metric_id == metric_id, score.run_id.in_(part))):
+        of_part = score.run_id.in_(part), in_partitions_of_runs(session.connection(), tables.score, part)
+        for run, task, n in session.execute(query.where(score.metric_id == metric_id, *of_part)):
             prompts[run][task] = n
         if by_task:
             whole = sa.select(task_score.run_id, task_score.task_id).where(task_score.metric_id == metric_id)

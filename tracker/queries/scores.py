@@ -13,12 +13,13 @@ from sqlalchemy.orm import Session
 
 from tracker.queries.packed.compact_scores import CompactScores, make_compact
 from tracker.queries.packed.packed_scores import read_packed
-from tracker.queries.packed.stored_scores import join_keys, read_stored
+from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.splits.names import UNKNOWN, check_split
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow
 from tracker.queries.sql.kept_reads import MAX_CELLS, KeptReads, find_kept, read_once
+from tracker.queries.sql.run_terms import join_keys
 
 if TYPE_CHECKING:
     from tracker.queries.filtering.prompt_filter import PromptFilter

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError, SelectionError
 from tracker.ingest.resolve.prompt_texts import make_storable
@@ -98,7 +99,8 @@ def delete_metric(session: Session, benchmark: BenchmarkKey, name: str) -> Metri
         column = load_scores(session, run_id).get(key) if _has_rows(session, score, run_id, key) else None
         if column is not None:
             old = session.execute(sa.select(run.c.n_scores, run.c.checksum).where(run.c.id == run_id)).one()
-            session.execute(sa.delete(score).where(score.c.run_id == run_id, score.c.metric_id == key))
+            of_column = score.c.run_id == run_id, score.c.metric_id == key, in_partition(score, benchmark.id)
+            session.execute(sa.delete(score).where(*of_column))
             checksum = combine_checksums(old.checksum, compute_checksum([column]), sign=-1)
             stored = sa.update(run).where(run.c.id == run_id)
             session.execute(stored.values(n_scores=old.n_scores - len(column), checksum=checksum))

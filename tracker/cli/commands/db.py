@@ -34,7 +34,8 @@ def upgrade(database: str | None) -> None:
     """Upgrade the store to the version of this program.
 
     Creates the store if there is none. Applies the database migrations that it lacks, and makes a faulty
-    search index anew.
+    search index anew. An interrupted upgrade is undone; that of a PostgreSQL store of version 0014 or earlier
+    continues where it stopped when the command runs again.
 
     Examples:
         suffrage db upgrade
@@ -45,8 +46,8 @@ def upgrade(database: str | None) -> None:
 
     engine = create_unchecked_engine(database)
     before = current_version(engine)
-    with show_activity("upgrading"):
-        upgrade(engine)
+    with show_activity("upgrading") as progress:
+        upgrade(engine, progress=progress)
     after = current_version(engine)
     inform(f"Already at version {after}." if before == after else f"Upgraded from {before or 'nothing'} to {after}.")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tracker.connections.partitions import PARTITIONED, in_partition
 from tracker.copying.merging.merged_names import MergedNames
 from tracker.copying.merging.merged_prompts import MergedPrompts
 from tracker.copying.merging.run_values import RunDifference, RunValues, SourceRuns, compare_run
@@ -239,7 +240,9 @@ class MergedRuns:
                 if log is not None:
                     log.replace_rows(self.session, table, [key for key, _ in rows])
                 primary = list(table.primary_key.columns)
-                terms = (column == sa.bindparam(f"key_{column.name}") for column in primary)
+                terms = [column == sa.bindparam(f"key_{column.name}") for column in primary]
+                if name in PARTITIONED:
+                    terms.append(in_partition(table, run.benchmark_id))
                 keys = [{f"key_{c.name}": part for c, part in zip(primary, key, strict=True)} for key, _ in rows]
                 updates = [key | content for key, (_, content) in zip(keys, rows, strict=True)]
                 connection.execute(sa.update(table).where(*terms), updates)

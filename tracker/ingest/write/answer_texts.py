@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition_of_run
 from tracker.ingest.measurement import Answers, Measurement
 from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, normalize_answers
 from tracker.ingest.write.bulk_rows import insert_answers
@@ -99,5 +100,6 @@ def _overwrite(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
     )  # fmt: skip
     if (log := undo_log(session)) is not None:
         log.replace_rows(session, ANSWER, [row[:4] for row in rows])
-    statement = sa.update(ANSWER).where(*(column == sa.bindparam(name) for column, name in where))
+    terms = [column == sa.bindparam(name) for column, name in where]
+    statement = sa.update(ANSWER).where(*terms, in_partition_of_run(ANSWER, sa.bindparam("run", type_=sa.Integer())))
     session.connection().execute(statement, [dict(zip(names, row, strict=True)) for row in rows])

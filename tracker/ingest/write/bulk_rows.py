@@ -1,7 +1,7 @@
 """Bulk inserts and reads, by the fastest method of each database that keeps its checks.
 
 All statements use the connection of the session, inside its transaction. SQLite inserts many rows per statement, with
-bound values that keep every bit. PostgreSQL uses binary COPY with packed arrays.
+bound values that keep every bit. PostgreSQL uses binary COPY with packed arrays, into the partition of the benchmark.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from tracker.binary_copy import copy_scores, pack_scores
+from tracker.connections.partitions import (
+    BENCHMARK,
+    NO_BENCHMARK,
+    find_benchmarks,
+    in_partition_of_run,
+    is_partitioned,
+    target_table,
+)
 from tracker.ingest.write.score_columns import ScoreColumn, pack, unpack
 from tracker.integrity.recorder import recorded_rows
 from tracker.schema import Answer, Score
@@ -35,24 +43,26 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
         columns: run and scores, preferably sorted by run and metric.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: a score exists, or its run, metric or prompt does not.
+        sqlalchemy.exc.DBAPIError: a score exists, or its run, metric or prompt does not. In a new partition they are
+            checked at the end of `tracker.connections.partitions.built_partitions`.
     """
     if session.connection().dialect.name == "sqlite":
         for run_id, column in columns:
             _insert_into_sqlite(session, run_id, column)
         return
-    chunks: list[NDArray[Any]] = []
+    every = list(columns)
+    benchmarks = find_benchmarks(session.connection(), [run_id for run_id, _ in every])
+    by_target: dict[str, list[NDArray[Any]]] = {}
     size = 0
-    for run_id, column in columns:
-        chunks.append(pack_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
+    for run_id, column in every:
+        benchmark = benchmarks.get(run_id, NO_BENCHMARK)
+        packed = pack_scores(run_id, column.metric_id, *unpack(column.keys), benchmark, column.values)
+        by_target.setdefault(target_table(session.connection(), "score", benchmark), []).append(packed)
         size += len(column)
         if size >= ROWS_PER_COPY:
-            with driver_cursor(session) as cursor:
-                copy_scores(cursor, chunks)
-            chunks, size = [], 0
-    if chunks:
-        with driver_cursor(session) as cursor:
-            copy_scores(cursor, chunks)
+            _copy_chunks(session, by_target)
+            by_target, size = {}, 0
+    _copy_chunks(session, by_target)
 
 
 def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -87,9 +97,10 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
                     (tuple(chain.from_iterable(part[i : i + n_rows])) for i in range(0, len(part), n_rows)),
                 )
         else:
-            with cursor.copy(f"COPY {described.name} ({', '.join(names)}) FROM STDIN") as copy:
-                for row in rows:
-                    copy.write_row(row)
+            for target, with_benchmark, values in _split_by_partition(session.connection(), described, names, rows):
+                with cursor.copy(f"COPY {target} ({', '.join(with_benchmark)}) FROM STDIN") as copy:
+                    for row in values:
+                        copy.write_row(row)
 
 
 def insert_records(session: Session, table: type[Any], records: Sequence[Mapping[str, Any]]) -> None:
@@ -125,7 +136,7 @@ def load_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     """Return the scores of a run by metric."""
     statement = (
         sa.select(Score.metric_id, Score.prompt_id, Score.trial, Score.value)  # type: ignore[call-overload]
-        .where(Score.run_id == run_id)
+        .where(Score.run_id == run_id, in_partition_of_run(Score.__table__, run_id))  # type: ignore[attr-defined]
         .order_by(Score.metric_id, Score.prompt_id, Score.trial)
     )
     kind = np.dtype([("metric", np.int64), ("prompt", np.int64), ("trial", np.int64), ("value", np.float64)])
@@ -184,6 +195,30 @@ def driver_cursor(session: Session) -> Iterator[Any]:
         ) from error
     finally:
         cursor.close()
+
+
+def _copy_chunks(session: Session, by_target: Mapping[str, Sequence[NDArray[Any]]]) -> None:
+    """Copy packed scores into PostgreSQL, by table."""
+    for target, chunks in by_target.items():
+        with driver_cursor(session) as cursor:
+            copy_scores(cursor, target, chunks)
+
+
+def _split_by_partition(
+    connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[str, Sequence[str], Sequence[tuple[Any, ...]]]]:
+    """Yield the table, columns and rows of each COPY that inserts some rows into PostgreSQL."""
+    if not is_partitioned(connection, table.name):
+        yield table.name, names, rows
+        return
+    place = names.index("run_id")
+    benchmarks = find_benchmarks(connection, {row[place] for row in rows})
+    parts: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        benchmark = benchmarks.get(row[place], NO_BENCHMARK)
+        parts.setdefault(benchmark, []).append((*row, benchmark))
+    for benchmark, part in parts.items():
+        yield target_table(connection, table.name, benchmark), [*names, BENCHMARK], part
 
 
 def _insert_into_sqlite(session: Session, run_id: int, column: ScoreColumn) -> None:

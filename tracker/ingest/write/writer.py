@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from sqlmodel import select
 
+from tracker.connections.partitions import PARTITIONED, built_partitions, in_partition_of_run
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
@@ -69,7 +70,7 @@ def store_file(
     if source is not None and on_conflict != "update" and not _lost_runs(session, source, parsed, options):
         assert source.id is not None
         return StoreChanges(source_id=source.id, already_known=True, warnings=tuple(parsed.warnings))
-    with recorded_import(session, parsed.path) as log:
+    with recorded_import(session, parsed.path) as log, built_partitions(session.connection()):
         changes = _store_new(
             session, parsed, options, source, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
             progress=progress,
@@ -265,7 +266,10 @@ def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
 
 def _where(table: type, **keys: str) -> sa.Update:
     described: sa.Table = table.__table__  # type: ignore[attr-defined]
-    return sa.update(described).where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
+    statement = sa.update(described)
+    if described.name in PARTITIONED:
+        statement = statement.where(in_partition_of_run(described, sa.bindparam(keys["run_id"], type_=sa.Integer())))
+    return statement.where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
 
 
 def _link(session: Session, source_id: int, updates: Sequence[RunUpdate]) -> None:

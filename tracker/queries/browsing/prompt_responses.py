@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.resolution import benchmark_label
@@ -184,7 +185,10 @@ def _scores(
     # The key of the table begins with run and metric: naming both makes each row a single look-up.
     rows = session.execute(
         sa.select(kept.prompt_id, kept.run_id, kept.metric_id, kept.trial, kept.value).where(
-            kept.run_id.in_(run_ids), kept.metric_id.in_(list(metrics)), kept.prompt_id.in_(prompt_ids)
+            kept.run_id.in_(run_ids),
+            kept.metric_id.in_(list(metrics)),
+            kept.prompt_id.in_(prompt_ids),
+            in_partitions_of_runs(session.connection(), tables.score, run_ids),
         )
     )
     scores: dict[tuple[int, int, int], dict[str, float]] = {}
@@ -200,7 +204,11 @@ def _answers(
     kept = tables.answer.c
     rows = session.execute(
         sa.select(tables.answer)
-        .where(kept.run_id.in_(run_ids), kept.prompt_id.in_(prompt_ids))
+        .where(
+            kept.run_id.in_(run_ids),
+            kept.prompt_id.in_(prompt_ids),
+            in_partitions_of_runs(session.connection(), tables.answer, run_ids),
+        )
         .order_by(kept.run_id, kept.extraction)
     )
     answers: dict[tuple[int, int, int], list[sa.Row[Any]]] = {}

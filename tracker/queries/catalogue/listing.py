@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.model_names import find_model
@@ -284,9 +285,12 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
     means: dict[int, dict[str, float]] = {}
     for scores in (tables.task_score, tables.score):  # scores of prompts come last and override those of tasks
         for part in split_keys(run_ids):
+            terms: list[sa.ColumnElement[bool]] = [scores.c.run_id.in_(part)]
+            if scores is tables.score:
+                terms.append(in_partitions_of_runs(session.connection(), scores, part))
             query = (
                 sa.select(scores.c.run_id, scores.c.metric_id, sa.func.avg(scores.c.value))
-                .where(scores.c.run_id.in_(part))
+                .where(*terms)
                 .group_by(scores.c.run_id, scores.c.metric_id)
             )
             for key, metric_id, mean in session.execute(query):

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.packed.stored_scores import Grid, join_keys
+from tracker.queries.packed.stored_scores import Grid
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.scores import compute_digest, read_scores
 from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.sql.arrow import number_columns, read_arrow
+from tracker.queries.sql.run_terms import run_terms
 from tracker.statistics.ranking import overflow_exponent
 
 PASS_SCORE = 1.0
@@ -104,7 +105,7 @@ def load_trials(session: Session, selection: Selection, scores: PerformanceMatri
     grid, size, shape = Grid(runs, scores.prompt_ids), scores.Q.size, scores.Q.shape
     rows: Any = read_arrow(
         session,
-        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric.id} AND run_id IN ({join_keys(runs)}) "
+        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric.id} AND {run_terms(session, runs)} "
         "ORDER BY run_id, prompt_id, trial",
     )
     run, prompt, values = number_columns(rows)

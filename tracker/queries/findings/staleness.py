@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition_of_run
 from tracker.database import split_keys
 from tracker.name_lists import join_names
 from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
@@ -237,7 +238,12 @@ class _LaterRuns:
         if (metric_id, run) not in self._splits:
             score, prompt = tables.score.c, tables.prompt.c
             query = sa.select(prompt.split).join(tables.score, score.prompt_id == prompt.id).distinct()
-            names = self._session.scalars(query.where(score.run_id == run, score.metric_id == metric_id))
+            of_run_and_metric = (
+                score.run_id == run,
+                score.metric_id == metric_id,
+                in_partition_of_run(tables.score, run),
+            )
+            names = self._session.scalars(query.where(*of_run_and_metric))
             self._splits[metric_id, run] = frozenset(UNKNOWN if name is None else name for name in names)
         return self._splits[metric_id, run]
 

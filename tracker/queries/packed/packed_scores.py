@@ -17,8 +17,9 @@ from sqlalchemy.orm import Session
 from tracker.queries.packed.compact_scores import NO_SCORE, CompactScores, make_compact, widen, widest
 from tracker.queries.packed.pack_files import Pack, PackKey, open_pack, save_pack
 from tracker.queries.packed.pack_folder import PackFolder, find_pack_folder
-from tracker.queries.packed.stored_scores import join_keys, read_stored
+from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.sql.arrow import Reading, number_columns, read_arrow, snapshot
+from tracker.queries.sql.run_terms import join_keys, run_terms
 
 MIN_CELLS = 200_000
 """Size of a matrix from which it is packed; smaller ones are read as fast from the store."""
@@ -145,8 +146,10 @@ def _read_groups(source: Session | Reading, metric_id: int, run_ids: Sequence[in
 
 def _have_scores(source: Session, run_ids: NDArray[np.int64]) -> bool:
     """Return whether some runs, which have no number of scores, have rows: another program stored them."""
-    sql = f"SELECT 1 FROM score WHERE run_id IN ({join_keys(run_ids.tolist())}) LIMIT 1"
-    return len(run_ids) > 0 and read_arrow(source, sql).num_rows > 0
+    if not len(run_ids):
+        return False
+    sql = f"SELECT 1 FROM score WHERE {run_terms(source, run_ids.tolist())} LIMIT 1"
+    return bool(read_arrow(source, sql).num_rows > 0)
 
 
 def _build(reading: Reading, key: PackKey, older: Pack | None) -> Pack | None:

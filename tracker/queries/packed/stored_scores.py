@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.queries.sql.arrow import Reading, arrow_reader, number_columns, read_arrow
+from tracker.queries.sql.run_terms import run_terms
 
 SPARE_KEYS = 1_000_000
 """Unused keys among those of a matrix, up to which a table by key finds their positions."""
@@ -43,9 +44,7 @@ def read_stored(
         prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
     """
     grid = Grid(run_ids, prompt_ids)
-    sql = (
-        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)})"
-    )
+    sql = f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND {run_terms(source, run_ids)}"
 
     def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         runs, prompts, values = number_columns(batch)
@@ -128,8 +127,3 @@ class _Positions:
             return near if is_near.all() else np.where(is_near, near, -1)
         place = np.minimum(np.searchsorted(self._keys, keys), self.n - 1)
         return np.where(self._keys[place] == keys, self._order[place], -1)
-
-
-def join_keys(keys: Sequence[int]) -> str:
-    """Return keys as part of a statement; with parameters PostgreSQL would not use its fast path."""
-    return ",".join(str(int(key)) for key in keys) or "NULL"

@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
@@ -256,7 +257,7 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             sa.func.count(sa.distinct(run.id)).label("n_runs"),
         )
         .select_from(tables.score)
-        .join(tables.run, run.id == score.run_id)
+        .join(tables.run, sa.and_(run.id == score.run_id, in_partition(tables.score, run.benchmark_id)))
         .join(tables.metric, metric.id == score.metric_id)
         .join(tables.benchmark, benchmark.id == run.benchmark_id)
         .where(run.model_id == model_id, run.status == "complete")

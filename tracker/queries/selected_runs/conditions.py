@@ -7,6 +7,7 @@ from datetime import UTC
 
 import sqlalchemy as sa
 
+from tracker.connections.partitions import in_partition
 from tracker.queries.selection import Selection, Unit, restricts_split
 from tracker.queries.splits.names import split_condition
 from tracker.queries.sql import tables
@@ -25,11 +26,10 @@ def has_scores(unit: Unit, split: Sequence[str] = ()) -> sa.ColumnElement[bool]:
         split: splits of the prompts; none means all. Ignored for scores of whole tasks.
     """
     scores = tables.score if unit == "prompt" else tables.task_score
-    values = (
-        sa.select(sa.literal(1))
-        .where(scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id)
-        .limit(1)
-    )
+    terms = [scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id]
+    if unit == "prompt":
+        terms.append(in_partition(scores, tables.run.c.benchmark_id))
+    values = sa.select(sa.literal(1)).where(*terms).limit(1)
     if unit == "prompt" and restricts_split(split):
         values = values.join(tables.prompt, tables.prompt.c.id == tables.score.c.prompt_id).where(
             split_condition(split)

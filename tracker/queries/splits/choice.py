@@ -16,13 +16,13 @@ from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.queries.notices import add_notice
-from tracker.queries.packed.stored_scores import join_keys
 from tracker.queries.resolution import BenchmarkKey, MetricKey, select_tasks
 from tracker.queries.scores import read_scores
 from tracker.queries.selected_runs.runs import SelectedRun, list_scored_runs, resolve_model_names
 from tracker.queries.selection import Selection
 from tracker.queries.splits.names import UNKNOWN, check_split, list_splits
 from tracker.queries.sql.arrow import number_columns, read_arrow, word_column
+from tracker.queries.sql.run_terms import join_keys
 
 PREFERRED = "test"
 """Split that is used if several are covered by equally many models."""

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import benchmark_label
 from tracker.queries.sql import tables
@@ -174,7 +175,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
     )
     averaged = (  # over trials
         sa.select(score.c.metric_id, score.c.prompt_id, sa.func.avg(score.c.value).label("value"))
-        .where(score.c.run_id == run.id)
+        .where(score.c.run_id == run.id, in_partition(score, run.benchmark_id))
         .group_by(score.c.metric_id, score.c.prompt_id)
         .subquery()
     )

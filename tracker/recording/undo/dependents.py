@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.errors import ConflictError
 from tracker.ingest.write.undo_log import UndoLog
 from tracker.name_lists import join_names
@@ -77,7 +78,8 @@ def runs_with_prompts(session: Session, ranges: Sequence[tuple[int, int]], bench
         for start in range(0, len(ranges), RANGES_AT_ONCE):
             part = ranges[start : start + RANGES_AT_ONCE]
             terms = sa.or_(*(table.c.prompt_id.between(first, last) for first, last in part))
-            using.update(session.scalars(sa.select(table.c.run_id).where(table.c.run_id.in_(runs), terms).distinct()))
+            chosen = table.c.run_id.in_(runs), terms, in_partitions_of_runs(session.connection(), table, runs)
+            using.update(session.scalars(sa.select(table.c.run_id).where(*chosen).distinct()))
     return sorted(using)
 
 

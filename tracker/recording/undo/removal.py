@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition_of_run
 from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
@@ -161,7 +162,12 @@ class _Removal:
             by_trial.setdefault(trial, []).append(prompt)
         for trial, all_prompts in by_trial.items():
             for part in split_keys(all_prompts):
-                terms = (table.c.run_id == run, table.c[column] == value, table.c.trial == trial)
+                terms = (
+                    table.c.run_id == run,
+                    table.c[column] == value,
+                    table.c.trial == trial,
+                    in_partition_of_run(table, run),
+                )
                 statement = sa.delete(table).where(*terms, table.c.prompt_id.in_(part))
                 self._count(name, self.session.execute(statement))
 

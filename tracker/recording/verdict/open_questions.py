@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -38,7 +39,9 @@ def list_open_questions(session: Session, selection: Selection) -> Iterator[str]
     answered = {
         "contamination": runs.where(run.condition == "answer_only"),
         "templates": runs.where(run.variant != selection.variant, run.condition == selection.condition),
-        "trials": sa.select(score.run_id).where(score.run_id.in_(runs), score.trial > 0),
+        "trials": sa.select(score.run_id).where(
+            score.run_id.in_(runs), score.trial > 0, in_partition(tables.score, benchmark.id)
+        ),
     }
     for subject, sentence in QUESTIONS.items():
         query = answered.get(subject)

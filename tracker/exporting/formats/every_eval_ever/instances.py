@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition_of_run
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.sql import tables
 
@@ -252,7 +253,10 @@ def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[t
     scores: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for metric in of.scored:
         query = sa.select(score.prompt_id, score.trial, score.value).where(
-            score.run_id == of.run_id, score.metric_id == metric, score.prompt_id.between(keys[0], keys[-1])
+            score.run_id == of.run_id,
+            score.metric_id == metric,
+            score.prompt_id.between(keys[0], keys[-1]),
+            in_partition_of_run(tables.score, of.run_id),
         )
         for prompt, trial, value in session.execute(query):
             if prompt in known:
@@ -266,7 +270,9 @@ def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[i
     known = set(keys)
     query = sa.select(
         answer.prompt_id, answer.trial, answer.extraction, answer.text, answer.probability, answer.status
-    ).where(answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]))
+    ).where(
+        answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]), in_partition_of_run(tables.answer, run_id)
+    )
     answers: dict[tuple[int, int], list[StoredAnswer]] = defaultdict(list)
     for prompt, trial, *stored in session.execute(query):
         if prompt in known:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.exporting.exported_runs import ExportedRun
 from tracker.queries.sql.arrow import Reading, number_columns
+from tracker.queries.sql.run_terms import run_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,8 @@ class AnswerColumns:
 
         table = reading.table(
             "SELECT prompt_id, trial, extraction, status, COALESCE(text, '') AS text, "
-            f"COALESCE(probability, -1.0) AS probability FROM answer WHERE run_id = {run.id} ORDER BY prompt_id, trial"
+            f"COALESCE(probability, -1.0) AS probability FROM answer WHERE {run_terms(reading, [run.id])} "
+            "ORDER BY prompt_id, trial"
         )
         if not table.num_rows:
             none = np.empty(0)

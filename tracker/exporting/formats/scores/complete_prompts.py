@@ -16,6 +16,7 @@ from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.sql.arrow import number_columns, read_arrow
+from tracker.queries.sql.run_terms import run_terms
 
 
 def select_complete_prompts(
@@ -50,7 +51,7 @@ def select_complete_prompts(
         scored = read_arrow(
             session,
             "SELECT prompt_id, COUNT(DISTINCT metric_id) AS n_metrics FROM score "
-            f"WHERE run_id = {run.id} AND metric_id IN ({metrics}) GROUP BY prompt_id",
+            f"WHERE {run_terms(session, [run.id])} AND metric_id IN ({metrics}) GROUP BY prompt_id",
         )
         keys, n_metrics = number_columns(scored)
         complete = keys[n_metrics == len(run.metric_ids)].astype(np.int64)

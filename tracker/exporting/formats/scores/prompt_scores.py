@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
 from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, locate_keys, pack_keys
@@ -22,6 +23,7 @@ from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import Reading, number_columns, snapshot
+from tracker.queries.sql.run_terms import run_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +115,8 @@ def _schema(with_answers: bool) -> pa.Schema:
 
 
 def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
-    of_run = sa.select(sa.literal(1)).where(tables.answer.c.run_id == tables.run.c.id).limit(1)
+    answer, run = tables.answer, tables.run.c
+    of_run = sa.select(sa.literal(1)).where(answer.c.run_id == run.id, in_partition(answer, run.benchmark_id)).limit(1)
     runs = session.scalars(
         sa.select(tables.run.c.id).where(of_run.correlate(tables.run).scalar_subquery().is_not(None))
     )
@@ -155,8 +158,8 @@ def _batches(
 def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
     metric_ids = ",".join(map(str, run.metric_ids))
     table = reading.table(
-        f"SELECT metric_id, prompt_id, trial, value FROM score WHERE run_id = {run.id} AND metric_id IN ({metric_ids}) "
-        "ORDER BY metric_id, prompt_id, trial"
+        f"SELECT metric_id, prompt_id, trial, value FROM score WHERE {run_terms(reading, [run.id])} "
+        f"AND metric_id IN ({metric_ids}) ORDER BY metric_id, prompt_id, trial"
     )
     metrics, prompts, trials, values = number_columns(table)
     places, is_known = locate_keys(texts.prompt_ids, prompts.astype(np.int64))

@@ -13,6 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition_of_run
 from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
@@ -22,7 +23,7 @@ from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, inser
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import ScoreColumn, pack
 from tracker.run_settings import USAGE, evaluation_identity
-from tracker.schema import Answer, Metric, Model, Run, Score
+from tracker.schema import Answer, Metric, Model, Run, Score, metadata
 
 TOLERANCE = 1e-5
 """Tolerance for scores and probabilities, because batches of different sizes round differently."""
@@ -211,7 +212,10 @@ def _load_scores(
     scores: dict[ScoreKey, float] = {}
     for part in split_keys(prompts):
         query = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
-            score.run_id == run_id, score.metric_id.in_(metric_ids), score.prompt_id.in_(part)
+            score.run_id == run_id,
+            score.metric_id.in_(metric_ids),
+            score.prompt_id.in_(part),
+            in_partition_of_run(metadata.tables["score"], run_id),
         )
         scores.update(((row[0], row[1], row[2]), row[3]) for row in fetch_raw_rows(session, query))
     return scores
@@ -223,7 +227,9 @@ def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict
     for part in split_keys(prompts):
         query = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
-        ).where(answer.run_id == run_id, answer.prompt_id.in_(part))
+        ).where(
+            answer.run_id == run_id, answer.prompt_id.in_(part), in_partition_of_run(metadata.tables["answer"], run_id)
+        )
         answers.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in fetch_raw_rows(session, query))
     return answers
 
@@ -238,6 +244,7 @@ def _delete_failures(session: Session, run_id: int, keys: Sequence[AnswerKey]) -
                 answer.prompt_id == prompt,
                 answer.extraction == extraction,
                 answer.trial == trial,
+                in_partition_of_run(metadata.tables["answer"], run_id),
             )
         )
 

@@ -1,0 +1,135 @@
+"""The partitions of a PostgreSQL store: one of ``score`` and one of ``answer`` for each benchmark.
+
+A benchmark that is inserted gets empty partitions at once, unless `built_partitions` builds them with their first rows:
+a table without keys is filled, then its keys and references are checked in one pass, and it is attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+PARTITIONED = ("score", "answer")
+BENCHMARK = "benchmark_id"
+"""The column that both tables have on PostgreSQL only."""
+NO_BENCHMARK = 0
+"""Key of no benchmark: the engine looks up the benchmark of each row, and rejects rows without a run."""
+BUILT = "suffrage.partitions"
+"""Key in the information of a connection: the table into which rows are copied, by table and benchmark."""
+
+_TRIGGER = "benchmark_inserted"
+
+
+def is_partitioned(connection: sa.Connection, table: str) -> bool:
+    """Return whether a table of a store is partitioned by benchmark."""
+    return connection.dialect.name == "postgresql" and table in PARTITIONED
+
+
+class _InPartition(FunctionElement[bool]):
+    """A term ``table.benchmark_id = value`` on PostgreSQL, which is always true on SQLite."""
+
+    type = sa.Boolean()
+    inherit_cache = True
+
+
+@compiles(_InPartition)
+def _compile(element: _InPartition, compiler: SQLCompiler, **options: Any) -> str:
+    column, value = element.clauses
+    return f"{compiler.process(column, **options)} = {compiler.process(value, **options)}"
+
+
+@compiles(_InPartition, "sqlite")
+def _compile_for_sqlite(element: _InPartition, compiler: SQLCompiler, **options: Any) -> str:
+    return "1"
+
+
+def in_partition(table: sa.FromClause, benchmark: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """Return the term of a query by which PostgreSQL reads the partition of one benchmark and no other.
+
+    Args:
+        table: ``score`` or ``answer``; other terms select rows of runs of the benchmark.
+        benchmark: its key, or a column that holds it.
+    """
+    return _InPartition(_benchmark_column(table), benchmark)
+
+
+def in_partition_of_run(table: sa.FromClause, run: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """Return the term of a query by which PostgreSQL reads the partition of the benchmark of a run.
+
+    Args:
+        table: ``score`` or ``answer``; other terms select rows of the run.
+        run: its key, or a parameter that holds it.
+    """
+    of = sa.table("run", sa.column("id", sa.Integer()), sa.column("benchmark_id", sa.Integer())).alias("run_of_rows")
+    return _InPartition(_benchmark_column(table), sa.select(of.c.benchmark_id).where(of.c.id == run).scalar_subquery())
+
+
+def in_partitions_of_runs(
+    connection: sa.Connection, table: sa.FromClause, run_ids: Collection[int]
+) -> sa.ColumnElement[bool]:
+    """Return the term of a query by which PostgreSQL reads the partitions of the benchmarks of some runs.
+
+    Args:
+        connection: the store.
+        table: ``score`` or ``answer``; other terms select rows of the runs.
+        run_ids: keys of the runs.
+    """
+    if connection.dialect.name == "sqlite":
+        return sa.true()
+    return _benchmark_column(table).in_(sorted(set(find_benchmarks(connection, run_ids).values())))
+
+
+def _benchmark_column(table: sa.FromClause) -> sa.ColumnClause[int]:
+    name = getattr(table, "name")  # noqa: B009
+    return sa.literal_column(f"{name}.{BENCHMARK}", sa.Integer())
+
+
+def find_benchmarks(connection: sa.Connection, run_ids: Collection[int]) -> dict[int, int]:
+    """Return the benchmark of each of some runs, by key."""
+    rows = connection.exec_driver_sql("SELECT id, benchmark_id FROM run WHERE id = ANY (%s)", (list(set(run_ids)),))
+    return {run_id: benchmark_id for run_id, benchmark_id in rows}  # noqa: C416
+
+
+@contextmanager
+def built_partitions(connection: sa.Connection) -> Iterator[None]:
+    """Build the partitions of benchmarks that the block inserts with the rows that `target_table` is used for.
+
+    At the end of the block the partitions are checked and attached; until then, queries do not find their rows.
+    Benchmarks without rows get empty partitions when the transaction commits.
+
+    Args:
+        connection: a connection with an open write transaction; nothing is done on SQLite.
+    """
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    connection.exec_driver_sql(f"SET CONSTRAINTS {_TRIGGER} DEFERRED")
+    started: dict[tuple[str, int], str] = connection.info.setdefault(BUILT, {})
+    try:
+        yield
+        for (table, benchmark_id), target in started.items():
+            if target != table:
+                connection.execute(sa.select(sa.func.attach_partition(table, benchmark_id)))
+        connection.exec_driver_sql(f"SET CONSTRAINTS {_TRIGGER} IMMEDIATE")
+    finally:
+        connection.info.pop(BUILT, None)
+
+
+def target_table(connection: sa.Connection, table: str, benchmark_id: int) -> str:
+    """Return the table of a PostgreSQL store into which rows of a benchmark are copied.
+
+    Within `built_partitions` it is the partition if that is new, which is created by the first call; else the table.
+    """
+    started: dict[tuple[str, int], str] | None = connection.info.get(BUILT)
+    if started is None:
+        return table
+    key = table, benchmark_id
+    if key not in started:
+        started[key] = connection.scalar(sa.select(sa.func.start_partition(table, benchmark_id))) or table
+    return started[key]
