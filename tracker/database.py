@@ -246,8 +246,8 @@ def find_stray_rows(session: Session, sound: Collection[str] = ()) -> list[str]:
     # Triggers enforce the first two on this engine; queries read a row in the partition of its run's benchmark only.
     counts = session.execute(sa.text(_STRAY_SCORES)).one()
     sentences = ("scores refer to a missing prompt", "scores refer to a missing metric", f"scores {_MISPLACED}")
-    found = [*zip(counts, sentences, strict=True), (session.scalar(sa.text(_STRAY_ANSWERS)), f"answers {_MISPLACED}")]
-    return [f"{count} {sentence}" for count, sentence in found if count]
+    counted = [*zip(counts, sentences, strict=True), (session.scalar(sa.text(_STRAY_ANSWERS)), f"answers {_MISPLACED}")]
+    return [f"{count} {sentence}" for count, sentence in counted if count]
 
 
 _MISPLACED = "are in the partition of another benchmark"
