@@ -12,6 +12,7 @@ from tracker.copying.store_files import UNREADABLE
 from tracker.database import find_file_damage, find_stray_rows
 from tracker.errors import first_line
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.integrity.free_list import find_free_list_faults
 from tracker.integrity.verification import ContentFault, find_content_faults
 
 SCORES = "score"
@@ -77,6 +78,7 @@ def _find_stray_rows(connection: sa.Connection, large: LargeTableResults | None)
     damage = large.file if large else None
     with _open_session(connection) as session:
         damage = find_file_damage(session) if damage is None else damage
+        damage = [*damage, *find_free_list_faults(connection)]
         sentences = [*damage, *find_stray_rows(session, large.referring if large else ())]
     for sentence in sentences:
         yield StoreFault(about="references", sentence=sentence)

@@ -16,9 +16,10 @@ import sqlalchemy as sa
 
 from tracker.database import create_unchecked_engine
 from tracker.ingest.write.score_columns import TRIAL_BITS
+from tracker.integrity.file_pages import UnexpectedPageError, find_descriptor
 from tracker.integrity.verification import snapshot
 from tracker.recording.checks import score_pages
-from tracker.recording.checks.score_pages import UnexpectedPageError, read_score_pages
+from tracker.recording.checks.score_pages import read_score_pages
 from tracker.schema import metadata
 
 Row = tuple[int, int, int, int, float]
@@ -147,7 +148,7 @@ class TestUnexpected:
 
     def test_a_file_that_this_process_does_not_have_open(self, sound: Path) -> None:
         with pytest.raises(UnexpectedPageError, match="not open"):
-            score_pages._find_descriptor(sound)
+            find_descriptor(sound)
 
     def test_swapped_cells_are_out_of_order(self, sound: Path, tmp_path: Path) -> None:
         path = tmp_path / "swapped.db"

@@ -23,6 +23,7 @@ from tracker.errors import DatabaseError
 from tracker.ingest.write.checksums import format_checksum, hash_score_rows
 from tracker.ingest.write.score_columns import TRIAL_BITS
 from tracker.integrity.arrow_hashes import UnexpectedTypeError, columns_query, hash_batch, read_keys, read_numbers
+from tracker.integrity.file_pages import UnexpectedPageError
 from tracker.integrity.row_hashes import ROWS_PER_BATCH, concatenate
 from tracker.integrity.scopes import covered_tables
 from tracker.integrity.stored_checksums import as_sums
@@ -116,7 +117,7 @@ def _count_scores(engine: sa.Engine) -> int:
 
 def _are_pages_sound(engine: sa.Engine) -> bool:
     """Whether the pages of all scores are as expected, and the scores match their runs' checksums."""
-    from tracker.recording.checks.score_pages import UnexpectedPageError, read_score_pages
+    from tracker.recording.checks.score_pages import read_score_pages
 
     try:
         with snapshot(engine) as connection:

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.ingest.write.score_columns import TRIAL_BITS
+from tracker.integrity.file_pages import UnexpectedPageError, find_descriptor
 from tracker.statistics.jit import INT, jit
 
 COLUMNS = [("run_id", 1), ("metric_id", 2), ("prompt_id", 3), ("trial", 4), ("value", 0)]
@@ -36,10 +37,6 @@ Parts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """``(n,)`` pages, and the cell that is read; -1 for all of a leaf."""
 
 
-class UnexpectedPageError(Exception):
-    """The file, or a page, is not as a store's writers leave it."""
-
-
 def read_score_pages(connection: sa.Connection) -> Iterator[ScoreColumns]:
     """Yield all scores, in the order of their primary key.
 
@@ -56,7 +53,7 @@ def read_score_pages(connection: sa.Connection) -> Iterator[ScoreColumns]:
     if any(log.exists() and log.stat().st_size for log in (Path(f"{path}-wal"), Path(f"{path}-journal"))):
         raise UnexpectedPageError("changes are not merged yet")
     try:
-        yield from _Pages(_find_descriptor(path)).read(int(root))
+        yield from _Pages(find_descriptor(path)).read(int(root))
     except (OSError, IndexError, ValueError) as error:
         raise UnexpectedPageError(str(error)) from error
 
@@ -69,23 +66,6 @@ def _check_table(connection: sa.Connection) -> None:
     ).scalar()
     if [(row[1], row[5]) for row in rows] != COLUMNS or not sql.rstrip().endswith("WITHOUT ROWID") or n_indexes:
         raise UnexpectedPageError("the table has another form")
-
-
-def _find_descriptor(path: Path) -> int:
-    """Return a descriptor by which SQLite has the file open in this process.
-
-    A file that this module opened itself could not be closed again: on POSIX systems that would drop all locks of the
-    process on it, those of SQLite too.
-    """
-    status = path.stat()
-    for name in os.listdir("/dev/fd"):
-        try:
-            present = os.fstat(int(name))
-        except (OSError, ValueError):  # such as that of the listing itself
-            continue
-        if (present.st_dev, present.st_ino) == (status.st_dev, status.st_ino):
-            return int(name)
-    raise UnexpectedPageError("the file is not open")
 
 
 class _Pages:
