@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -59,30 +60,19 @@ def in_partition(table: sa.FromClause, benchmark: int | sa.ColumnElement[int]) -
     return _InPartition(_benchmark_column(table), benchmark)
 
 
-def in_partition_of_run(table: sa.FromClause, run: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    """Return the term of a query by which PostgreSQL reads the partition of the benchmark of a run.
-
-    Args:
-        table: ``score`` or ``answer``; other terms select rows of the run.
-        run: its key, or a parameter that holds it.
-    """
-    of = sa.table("run", sa.column("id", sa.Integer()), sa.column("benchmark_id", sa.Integer())).alias("run_of_rows")
-    return _InPartition(_benchmark_column(table), sa.select(of.c.benchmark_id).where(of.c.id == run).scalar_subquery())
-
-
-def in_partitions_of_runs(
-    connection: sa.Connection, table: sa.FromClause, run_ids: Collection[int]
-) -> sa.ColumnElement[bool]:
+def in_partitions_of_runs(session: Session, table: sa.FromClause, run_ids: Collection[int]) -> sa.ColumnElement[bool]:
     """Return the term of a query by which PostgreSQL reads the partitions of the benchmarks of some runs.
 
+    Their keys are looked up first: PostgreSQL then plans for these partitions alone, however many there are.
+
     Args:
-        connection: the store.
+        session: the store.
         table: ``score`` or ``answer``; other terms select rows of the runs.
         run_ids: keys of the runs.
     """
-    if connection.dialect.name == "sqlite":
+    if session.get_bind().dialect.name == "sqlite":
         return sa.true()
-    return _benchmark_column(table).in_(sorted(set(find_benchmarks(connection, run_ids).values())))
+    return _benchmark_column(table).in_(sorted(set(find_benchmarks(session.connection(), run_ids).values())))
 
 
 def _benchmark_column(table: sa.FromClause) -> sa.ColumnClause[int]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.ingest.write.store_changes import StoredRun
 from tracker.name_lists import join_names
 from tracker.schema import Metric, Run, metadata
@@ -104,7 +104,7 @@ def _find_binary_metric(session: Session, run_id: int) -> int | None:
     """Return the first metric of a run whose bounds are 0 and 1, or unknown."""
     metric = METRIC.c
     has_scores = sa.exists().where(
-        SCORE.c.run_id == run_id, SCORE.c.metric_id == metric.id, in_partition_of_run(SCORE, run_id)
+        SCORE.c.run_id == run_id, SCORE.c.metric_id == metric.id, in_partitions_of_runs(session, SCORE, [run_id])
     )
     bounded = [sa.or_(bound.is_(None), bound == value) for bound, value in ((metric.lower, 0), (metric.upper, 1))]
     key: int | None = session.scalar(sa.select(metric.id).where(has_scores, *bounded).order_by(metric.id).limit(1))
@@ -118,7 +118,7 @@ def _choose_prompts(session: Session, run_id: int, metric_id: int) -> tuple[list
         score.run_id == run_id,
         score.metric_id == metric_id,
         score.trial == 0,
-        in_partition_of_run(SCORE, run_id),
+        in_partitions_of_runs(session, SCORE, [run_id]),
     )
     n_prompts = session.scalar(sa.select(sa.func.count()).select_from(SCORE).where(*of_metric)) or 0
     step = max(1, n_prompts // MAX_PROMPTS)

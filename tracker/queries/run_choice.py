@@ -81,7 +81,7 @@ def measure_coverage(
         query = query.where(score.prompt_id.in_(of_split))
     ordered = sorted(run_ids)
     for part in split_keys(ordered):
-        of_part = score.run_id.in_(part), in_partitions_of_runs(session.connection(), tables.score, part)
+        of_part = score.run_id.in_(part), in_partitions_of_runs(session, tables.score, part)
         for run, task, n in session.execute(query.where(score.metric_id == metric_id, *of_part)):
             prompts[run][task] = n
         if by_task:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from tracker import schema
 from tracker.cli import main
+from tracker.connections.partition_conversion import BEGUN
 from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine, transaction
@@ -63,6 +64,7 @@ class Operation:
         is_gradual: whether a part of the result may be stored after a fault; else all or nothing.
         is_repeatable: whether the command, run again after it has succeeded, changes nothing.
         starts_empty: whether the store has no tables at the start.
+        halfway: version of a store that an upgrade on PostgreSQL may leave, which no command but the next upgrade uses.
         result: URL of the store that holds the result.
     """
 
@@ -72,6 +74,7 @@ class Operation:
     is_gradual: bool = False
     is_repeatable: bool = True
     starts_empty: bool = False
+    halfway: str = ""
     result: Callable[[Place], str] = lambda place: place.url
 
     def run(self, place: Place) -> None:
@@ -196,6 +199,7 @@ OPERATIONS = {
             prepare=_fill_old_store,
             arguments=lambda place: ["db", "upgrade", "--database", place.url],
             starts_empty=True,
+            halfway=BEGUN,
         ),
     )
 }  # fmt: skip

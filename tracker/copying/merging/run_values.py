@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.copying.merging.merged_names import MergedNames
 from tracker.copying.merging.merged_prompts import MergedPrompts
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, load_scores
@@ -124,7 +124,7 @@ def load_answer_values(session: Session, run_id: int) -> dict[AnswerKey, AnswerV
     """Return the answers of a run."""
     a: Any = Answer
     query = sa.select(a.prompt_id, a.extraction, a.trial, a.text, a.probability, a.status)
-    query = query.where(a.run_id == run_id, in_partition_of_run(Answer.__table__, run_id))  # type: ignore[attr-defined]
+    query = query.where(a.run_id == run_id, in_partitions_of_runs(session, Answer.__table__, [run_id]))  # type: ignore[attr-defined]
     return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in fetch_raw_rows(session, query)}
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partition
 from tracker.ingest.measurement import Answers, Measurement
 from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, normalize_answers
 from tracker.ingest.write.bulk_rows import insert_answers
@@ -54,7 +54,7 @@ def write_answers(
         if key in added:
             insert_answers(session, _rows(update, block, chunk, added[key]))
         if key in changed and (rows := _rows(update, block, chunk, changed[key])):
-            _overwrite(session, rows)
+            _overwrite(session, update.run.benchmark_id, rows)
 
 
 class _PendingAnswers:
@@ -93,7 +93,7 @@ def _rows(update: RunUpdate, block: Answers, chunk: AnswerChunk, pending: _Pendi
     return answers
 
 
-def _overwrite(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
+def _overwrite(session: Session, benchmark_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
     names = ("run", "prompt", "how", "nth", "text", "probability", "status")
     where = (
         (ANSWER.c.run_id, "run"), (ANSWER.c.prompt_id, "prompt"), (ANSWER.c.extraction, "how"), (ANSWER.c.trial, "nth"),
@@ -101,5 +101,5 @@ def _overwrite(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
     if (log := undo_log(session)) is not None:
         log.replace_rows(session, ANSWER, [row[:4] for row in rows])
     terms = [column == sa.bindparam(name) for column, name in where]
-    statement = sa.update(ANSWER).where(*terms, in_partition_of_run(ANSWER, sa.bindparam("run", type_=sa.Integer())))
+    statement = sa.update(ANSWER).where(*terms, in_partition(ANSWER, benchmark_id))
     session.connection().execute(statement, [dict(zip(names, row, strict=True)) for row in rows])

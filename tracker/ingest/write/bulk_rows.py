@@ -23,7 +23,7 @@ from tracker.connections.partitions import (
     BENCHMARK,
     NO_BENCHMARK,
     find_benchmarks,
-    in_partition_of_run,
+    in_partitions_of_runs,
     is_partitioned,
     target_table,
 )
@@ -136,7 +136,7 @@ def load_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     """Return the scores of a run by metric."""
     statement = (
         sa.select(Score.metric_id, Score.prompt_id, Score.trial, Score.value)  # type: ignore[call-overload]
-        .where(Score.run_id == run_id, in_partition_of_run(Score.__table__, run_id))  # type: ignore[attr-defined]
+        .where(Score.run_id == run_id, in_partitions_of_runs(session, Score.__table__, [run_id]))  # type: ignore[attr-defined]
         .order_by(Score.metric_id, Score.prompt_id, Score.trial)
     )
     kind = np.dtype([("metric", np.int64), ("prompt", np.int64), ("trial", np.int64), ("value", np.float64)])

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from sqlmodel import select
 
-from tracker.connections.partitions import PARTITIONED, built_partitions, in_partition_of_run
+from tracker.connections.partitions import built_partitions, in_partition
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
@@ -250,7 +250,9 @@ def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
         if log is not None:
             keys = [(run_id, row["metric"], row["prompt"], row["nth"]) for row in rows]
             log.replace_rows(session, metadata.tables["score"], keys)
-        connection.execute(_where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth"), rows)
+        statement = _where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth")
+        of_benchmark = in_partition(metadata.tables["score"], update.run.benchmark_id)
+        connection.execute(statement.where(of_benchmark), rows)
     if rows := [
         {"run": run_id, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
         for (metric, task), (value, stderr, n) in update.changed_task_scores.items()
@@ -266,10 +268,7 @@ def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
 
 def _where(table: type, **keys: str) -> sa.Update:
     described: sa.Table = table.__table__  # type: ignore[attr-defined]
-    statement = sa.update(described)
-    if described.name in PARTITIONED:
-        statement = statement.where(in_partition_of_run(described, sa.bindparam(keys["run_id"], type_=sa.Integer())))
-    return statement.where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
+    return sa.update(described).where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
 
 
 def _link(session: Session, source_id: int, updates: Sequence[RunUpdate]) -> None:

@@ -188,7 +188,7 @@ def _scores(
             kept.run_id.in_(run_ids),
             kept.metric_id.in_(list(metrics)),
             kept.prompt_id.in_(prompt_ids),
-            in_partitions_of_runs(session.connection(), tables.score, run_ids),
+            in_partitions_of_runs(session, tables.score, run_ids),
         )
     )
     scores: dict[tuple[int, int, int], dict[str, float]] = {}
@@ -207,7 +207,7 @@ def _answers(
         .where(
             kept.run_id.in_(run_ids),
             kept.prompt_id.in_(prompt_ids),
-            in_partitions_of_runs(session.connection(), tables.answer, run_ids),
+            in_partitions_of_runs(session, tables.answer, run_ids),
         )
         .order_by(kept.run_id, kept.extraction)
     )

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run, in_partitions_of_runs
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.queries.browsing.prompt_list import describe_prompts
 from tracker.queries.sql import tables
@@ -45,7 +45,7 @@ def load_run_prompts(session: Session, run_id: int, metric: str = "") -> RunProm
     """
     score, answer = tables.score.c, tables.answer.c
     names = sa.select(tables.metric.c.name).join(tables.score, score.metric_id == tables.metric.c.id)
-    scores_of_run = score.run_id == run_id, in_partition_of_run(tables.score, run_id)
+    scores_of_run = score.run_id == run_id, in_partitions_of_runs(session, tables.score, [run_id])
     known = sorted(session.scalars(names.where(*scores_of_run).distinct()))
     chosen = metric if metric in known else next(iter(known), "")
     means = session.execute(
@@ -57,7 +57,7 @@ def load_run_prompts(session: Session, run_id: int, metric: str = "") -> RunProm
     scored, values = (
         np.array(column, dtype) for column, dtype in zip(_transpose(means), (np.int64, float), strict=True)
     )
-    answers_of_run = answer.run_id == run_id, in_partition_of_run(tables.answer, run_id)
+    answers_of_run = answer.run_id == run_id, in_partitions_of_runs(session, tables.answer, [run_id])
     answered = session.scalars(sa.select(answer.prompt_id).where(*answers_of_run).distinct()).all()
     keys = np.union1d(scored, np.array(answered, dtype=np.int64))
     scores = np.full(len(keys), np.nan)
@@ -99,7 +99,9 @@ def describe_run_responses(session: Session, run_id: int, prompt_ids: Sequence[i
             records[key] |= {"reference": reference, "answer": None, "probability": None, "status": ""}
         rows = session.execute(
             sa.select(kept.prompt_id, kept.text, kept.probability, kept.status)
-            .where(kept.run_id == run_id, kept.prompt_id.in_(part), in_partition_of_run(tables.answer, run_id))
+            .where(
+                kept.run_id == run_id, kept.prompt_id.in_(part), in_partitions_of_runs(session, tables.answer, [run_id])
+            )
             .order_by(kept.prompt_id, kept.trial.desc(), kept.extraction.desc())
         )
         for key, text, probability, status in rows:  # the first trial and the default extraction come last
@@ -119,7 +121,7 @@ def load_first_answers(
             .where(
                 kept.run_id.in_(list(run_ids)),
                 kept.prompt_id.in_(part),
-                in_partitions_of_runs(session.connection(), tables.answer, run_ids),
+                in_partitions_of_runs(session, tables.answer, run_ids),
             )
             .order_by(kept.run_id, kept.prompt_id, kept.trial.desc(), kept.extraction.desc())
         )

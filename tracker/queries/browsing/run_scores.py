@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.queries.selected_runs.conditions import has_scores
 from tracker.queries.selection import Unit
 from tracker.queries.sql import tables
@@ -28,7 +28,7 @@ def load_task_scores(session: Session, run_id: int) -> list[dict[str, Any]]:
         .join(tables.prompt, tables.prompt.c.id == tables.score.c.prompt_id)
         .join(tables.task, tables.task.c.id == tables.prompt.c.task_id)
         .join(tables.metric, tables.metric.c.id == tables.score.c.metric_id)
-        .where(tables.score.c.run_id == run_id, in_partition_of_run(tables.score, run_id))
+        .where(tables.score.c.run_id == run_id, in_partitions_of_runs(session, tables.score, [run_id]))
         .group_by(tables.task.c.name, tables.metric.c.name)
     )
     published = (

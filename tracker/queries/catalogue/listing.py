@@ -287,7 +287,7 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
         for part in split_keys(run_ids):
             terms: list[sa.ColumnElement[bool]] = [scores.c.run_id.in_(part)]
             if scores is tables.score:
-                terms.append(in_partitions_of_runs(session.connection(), scores, part))
+                terms.append(in_partitions_of_runs(session, scores, part))
             query = (
                 sa.select(scores.c.run_id, scores.c.metric_id, sa.func.avg(scores.c.value))
                 .where(*terms)

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.name_lists import join_names
 from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
@@ -241,7 +241,7 @@ class _LaterRuns:
             of_run_and_metric = (
                 score.run_id == run,
                 score.metric_id == metric_id,
-                in_partition_of_run(tables.score, run),
+                in_partitions_of_runs(self._session, tables.score, [run]),
             )
             names = self._session.scalars(query.where(*of_run_and_metric))
             self._splits[metric_id, run] = frozenset(UNKNOWN if name is None else name for name in names)

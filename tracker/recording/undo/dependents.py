@@ -78,7 +78,7 @@ def runs_with_prompts(session: Session, ranges: Sequence[tuple[int, int]], bench
         for start in range(0, len(ranges), RANGES_AT_ONCE):
             part = ranges[start : start + RANGES_AT_ONCE]
             terms = sa.or_(*(table.c.prompt_id.between(first, last) for first, last in part))
-            chosen = table.c.run_id.in_(runs), terms, in_partitions_of_runs(session.connection(), table, runs)
+            chosen = table.c.run_id.in_(runs), terms, in_partitions_of_runs(session, table, runs)
             using.update(session.scalars(sa.select(table.c.run_id).where(*chosen).distinct()))
     return sorted(using)
 

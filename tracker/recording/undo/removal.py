@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
@@ -166,7 +166,7 @@ class _Removal:
                     table.c.run_id == run,
                     table.c[column] == value,
                     table.c.trial == trial,
-                    in_partition_of_run(table, run),
+                    in_partitions_of_runs(self.session, table, [run]),
                 )
                 statement = sa.delete(table).where(*terms, table.c.prompt_id.in_(part))
                 self._count(name, self.session.execute(statement))

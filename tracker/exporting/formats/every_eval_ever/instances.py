@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.sql import tables
 
@@ -256,7 +256,7 @@ def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[t
             score.run_id == of.run_id,
             score.metric_id == metric,
             score.prompt_id.between(keys[0], keys[-1]),
-            in_partition_of_run(tables.score, of.run_id),
+            in_partitions_of_runs(session, tables.score, [of.run_id]),
         )
         for prompt, trial, value in session.execute(query):
             if prompt in known:
@@ -271,7 +271,9 @@ def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[i
     query = sa.select(
         answer.prompt_id, answer.trial, answer.extraction, answer.text, answer.probability, answer.status
     ).where(
-        answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]), in_partition_of_run(tables.answer, run_id)
+        answer.run_id == run_id,
+        answer.prompt_id.between(keys[0], keys[-1]),
+        in_partitions_of_runs(session, tables.answer, [run_id]),
     )
     answers: dict[tuple[int, int], list[StoredAnswer]] = defaultdict(list)
     for prompt, trial, *stored in session.execute(query):

@@ -20,7 +20,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.live.live_portions import get_live_run
@@ -163,7 +163,7 @@ def _delete(session: Session, run_id: int, prompt_ids: Iterable[int], name: str 
 def _find_stored(session: Session, holder: LeaseHolder, prompt_ids: Sequence[int]) -> set[int]:
     stored: set[int] = set()
     n_trials = sa.func.count(sa.distinct(SCORE.trial))
-    of_holder = in_partition_of_run(metadata.tables["score"], holder.run_id)
+    of_holder = in_partitions_of_runs(session, metadata.tables["score"], [holder.run_id])
     for part in split_keys(prompt_ids):
         query = (
             sa.select(SCORE.prompt_id)

@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
@@ -215,7 +215,7 @@ def _load_scores(
             score.run_id == run_id,
             score.metric_id.in_(metric_ids),
             score.prompt_id.in_(part),
-            in_partition_of_run(metadata.tables["score"], run_id),
+            in_partitions_of_runs(session, metadata.tables["score"], [run_id]),
         )
         scores.update(((row[0], row[1], row[2]), row[3]) for row in fetch_raw_rows(session, query))
     return scores
@@ -228,7 +228,9 @@ def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict
         query = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
         ).where(
-            answer.run_id == run_id, answer.prompt_id.in_(part), in_partition_of_run(metadata.tables["answer"], run_id)
+            answer.run_id == run_id,
+            answer.prompt_id.in_(part),
+            in_partitions_of_runs(session, metadata.tables["answer"], [run_id]),
         )
         answers.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in fetch_raw_rows(session, query))
     return answers
@@ -244,7 +246,7 @@ def _delete_failures(session: Session, run_id: int, keys: Sequence[AnswerKey]) -
                 answer.prompt_id == prompt,
                 answer.extraction == extraction,
                 answer.trial == trial,
-                in_partition_of_run(metadata.tables["answer"], run_id),
+                in_partitions_of_runs(session, metadata.tables["answer"], [run_id]),
             )
         )
 

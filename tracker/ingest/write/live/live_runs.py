@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from sqlmodel import select
 
-from tracker.connections.partitions import in_partition_of_run
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
@@ -125,7 +125,7 @@ def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
     score = metadata.tables["score"].c
     query = (
         sa.select(score.prompt_id, sa.func.count(sa.distinct(score.trial)))
-        .where(score.run_id == run_id, in_partition_of_run(metadata.tables["score"], run_id))
+        .where(score.run_id == run_id, in_partitions_of_runs(session, metadata.tables["score"], [run_id]))
         .group_by(score.prompt_id)
     )
     return {prompt: n_trials for prompt, n_trials in fetch_raw_rows(session, query)}  # noqa: C416
