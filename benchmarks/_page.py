@@ -55,7 +55,16 @@ NEEDS_DEVICE = {
             "generation of 128 tokens",
             "lm-evaluation-harness and vLLM on the same device",
         ),
-    )
+    ),
+    "prompt_correlation_gpu": (
+        "CUDA",
+        (
+            "counts of all pairs of 100,000 prompts, of 1,000 and of 100 models",
+            "the mean similarity of each of these prompts to all others",
+            "one permuted table",
+            "a test of 64 permutations, with one worker and with one for each core",
+        ),
+    ),
 }
 """Benchmarks that need a device, and their rows: the page lists them as long as they are not measured."""
 

@@ -77,6 +77,7 @@ CLUSTER_MODULES = (
     Path("tracker/statistics/cluster/task_pickling.py"),
     Path("tracker/recording/inputs/workers.py"),
 )
+DEVICES = Path("analyses/numerics/similarity/devices")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 FRAMES = Path("tracker/notebook/polars_frames.py")
 INSPECT, LM_EVAL = Path("tracker/integrations/inspect.py"), Path("tracker/integrations/lm_eval.py")
@@ -111,7 +112,11 @@ class TestDependencies:
     ) -> None:
         separate = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL, *CLUSTER_MODULES)
         requesting = evaluating(modules)
-        core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
+        core = [
+            tree
+            for path, tree in modules.items()
+            if path not in requesting and path not in separate and path.parent != DEVICES
+        ]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [item for item in imported if not item & CORE] == []
         assert CORE - set().union(*imported) == set()
@@ -135,6 +140,22 @@ class TestDependencies:
         assert [item for item in imported if not item & (CORE | CLUSTERS | {"distributed"})] == []
         assert CLUSTERS - set().union(*imported) == set()
         assert [item for item in providers(modules[CLUSTER_MODULES[-1]].body) if item & CLUSTERS] == []
+
+    def test_one_package_of_the_analyses_imports_pytorch_and_no_sooner_than_a_device_is_used(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        requesting = evaluating(modules)
+        importing = {path for path, tree in modules.items() if {"torch"} in providers(ast.walk(tree))}
+        assert {path.parent for path in importing if path not in requesting} == {DEVICES}
+        name = ".".join(DEVICES.parts)
+        at_once = {
+            path
+            for path, tree in modules.items()
+            if path.parent != DEVICES
+            and any(isinstance(n, ast.ImportFrom) and name in str(n.module) for n in tree.body)
+        }
+        assert at_once == set()
+        assert declared(PROJECT["optional-dependencies"]["gpu"]) == {"torch"} <= EXTRA
 
     def test_formulas_need_an_extra_of_their_own_and_no_sooner_than_they_are_compared(
         self, modules: dict[Path, ast.Module]

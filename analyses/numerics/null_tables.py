@@ -6,6 +6,7 @@ that any worker can make any of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, stream_key
 
 Null = Literal["columns", "margins"]
+Shuffle = Callable[[PackedScores, NDArray[np.uint64], int], NDArray[np.uint64]]
+"""Draws a table with shuffled columns from the observed table, the key of the seed and the number of the draw."""
 
 TRADES_PER_COLUMN = 10
 """Trades between two draws of the ``margins`` null, for each column of the table."""
@@ -135,28 +138,31 @@ class NullTables:
         packed: the observed table.
         key: of the seed.
         ancestor: where the draws of "margins" start; None for "columns".
+        shuffle: draws a table for "columns": `shuffle_columns`, or a function with the same results.
     """
 
     packed: PackedScores
     key: NDArray[np.uint64]
     ancestor: NDArray[np.uint64] | None
+    shuffle: Shuffle = shuffle_columns
 
     @classmethod
-    def create(cls, packed: PackedScores, *, null: Null, seed: int) -> NullTables:
+    def create(cls, packed: PackedScores, *, null: Null, seed: int, shuffle: Shuffle = shuffle_columns) -> NullTables:
         """Return the draws from a table.
 
         Args:
             packed: the observed table.
             null: "columns" shuffles each column among its measured cells; "margins" keeps the sums of rows too.
             seed: of all draws.
+            shuffle: see `NullTables`.
         """
         key = stream_key(seed)
-        return cls(packed, key, find_common_ancestor(packed, key) if null == "margins" else None)
+        return cls(packed, key, find_common_ancestor(packed, key) if null == "margins" else None, shuffle)
 
     def draw(self, permutation: int) -> NDArray[np.uint64]:
         """Return one drawn table, ``(n, n_words)`` uint64."""
         if self.ancestor is None:
-            return shuffle_columns(self.packed, self.key, permutation)
+            return self.shuffle(self.packed, self.key, permutation)
         return draw_fixed_margins(self.packed, self.ancestor, self.key, permutation)
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ from tracker.queries.ranking.weighted_scores import WeightedScores, select_weigh
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import PromptValues, Report, analysis
+from tracker.recording.finding import CPU, Device, PromptValues, Report, analysis
 from tracker.statistics.resampling import PermutationTest
 
 
@@ -95,6 +96,7 @@ def analyze(
         f"Similarity measures, separated by commas: {', '.join(CHOICES)}. Continuous scores allow cosine only.",
     ] = ("hamming", "cosine", "jaccard"),
     seed: Annotated[int, "Seed of all random draws."] = 0,
+    device: Device = CPU,
 ) -> Report:
     """Test whether prompts agree more than chance allows.
 
@@ -107,19 +109,19 @@ def analyze(
         n_permutations: permuted tables.
         null: what the permutations keep.
         similarities: which to compute.
-        seed: the same seed gives the same bytes, whatever the number of workers.
+        seed: the same seed gives the same bytes, whatever the number of workers and the device.
+        device: what counts pairs of prompts and draws tables.
 
     Raises:
-        SelectionError: see `permutation_test`.
+        SelectionError, MissingExtraError: see `permutation_test`.
     """
     voters = _drop_unscored(scores, weights)
     Q, models = voters.scores.Q, voters.scores.models
-    finding = permutation_test(
-        Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed, weights=voters.weights
-    )
+    test = partial(permutation_test, n_permutations=n_permutations, null=null, seed=seed, device=device)
+    finding = test(Q, similarities=similarities, weights=voters.weights)
     if reason := explain_untested(weights, voters):
         finding = replace(finding, similarities=finding.similarities.without_pvalues(reason))
-    finding = _repeat_per_family(finding, voters, families, similarities=similarities, seed=seed)
+    finding = _repeat_per_family(finding, voters, families, similarities, test)
     constant_models = [models[column] for column in np.flatnonzero(ScoreTable(Q).constant_columns)]
     values = {f"{name}.mean_to_others": mean for name, mean in finding.similarities.mean_to_others.items()}
     if finding.is_binary:
@@ -139,11 +141,18 @@ def _repeat_per_family(
     finding: PromptCorrelation,
     voters: WeightedScores,
     families: FamilyLabels | None,
-    *,
     similarities: tuple[str, ...],
-    seed: int,
+    test: Callable[..., PromptCorrelation],
 ) -> PromptCorrelation:
-    """Add the families of the models, and the test of the main statistic with one model per family."""
+    """Add the families of the models, and the test of the main statistic with one model per family.
+
+    Args:
+        finding: of all models.
+        voters: its scores.
+        families: stored families of the models.
+        similarities: those of the finding.
+        test: `permutation_test` with the same options.
+    """
     related = relate_models(voters.scores, families, representative="typical")
     name = finding.main_test
     choice = BY_NAME[name.split(".")[0]].choice
@@ -151,14 +160,8 @@ def _repeat_per_family(
     def run(columns: NDArray[np.int64]) -> PermutationTest:
         Q = np.ascontiguousarray(voters.scores.Q[:, columns])
         rows = ~np.isnan(Q).all(axis=1)
-        reduced = permutation_test(
-            Q[rows],
-            n_permutations=finding.n_permutations,
-            null=cast(Null, finding.null),
-            similarities=(choice,) if choice in similarities else similarities,
-            seed=seed,
-            weights=voters.weights[rows],
-        )
+        chosen = (choice,) if choice in similarities else similarities
+        reduced = test(Q[rows], similarities=chosen, weights=voters.weights[rows])
         return replace(reduced.comparisons[name], reason=finding.comparisons[name].reason)
 
     return replace(finding, related=related, one_per_family=repeat_per_family(related, run))

@@ -19,6 +19,7 @@ from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
 from analyses.presentation.one_per_family import FamilyTest
+from analyses.prompt_correlation.devices import choose_engine, explain_lack_of_memory
 from analyses.prompt_correlation.validation import validate_test
 from tracker.queries.related_models.related import RelatedModels
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
@@ -160,6 +161,7 @@ def permutation_test(
     similarities: tuple[str, ...] = DEFAULT_CHOICES,
     seed: int = 0,
     weights: NDArray[np.float64] | None = None,
+    device: str = "cpu",
 ) -> PromptCorrelation:
     """Compare the similarities of a table's rows with those of tables drawn under a null.
 
@@ -177,16 +179,22 @@ def permutation_test(
         seed: of all draws.
         weights: ``(n_prompts,)`` positive weights in any unit; a pair counts the product of two, and they stay with
             their prompts in every draw. None or equal weights: every pair counts once.
+        device: what counts pairs and draws tables, such as "cpu" or "cuda"; without effect on the result.
 
     Raises:
         SelectionError: the table is too small, holds infinite values, does not vary, or the options do not
-            fit it.
+            fit it; or the device is not available, lacks memory, or cannot be used for this table.
+        MissingExtraError: the device needs PyTorch, which is not installed.
     """
     table = ScoreTable.create(Q, weights)
     validate_test(table, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)
+    engine = choose_engine(device, table)
     if table.is_binary:
         selected = select_similarities(similarities)
-        tests = compare_binary(table, n_permutations=n_permutations, null=null, similarities=selected, seed=seed)
+        with explain_lack_of_memory(device):
+            tests = compare_binary(
+                table, n_permutations=n_permutations, null=null, similarities=selected, seed=seed, engine=engine
+            )
     else:
         tests = compare_continuous(table, n_permutations=n_permutations, seed=seed)
     return PromptCorrelation(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -9,11 +10,12 @@ from hypothesis import given, settings
 from performance_matrices import matrix
 from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 
-from analyses.prompt_correlation import analyze
+from analyses.numerics.similarity.engine import KERNELS
+from analyses.prompt_correlation import analyze, devices, method
 from analyses.prompt_correlation.method import permutation_test
 from analyses.prompt_correlation.summary import summarize
-from tracker.errors import SelectionError
-from tracker.recording.finding import Undefined
+from tracker.errors import MissingExtraError, SelectionError
+from tracker.recording.finding import Device, Undefined
 
 RNG = np.random.default_rng(3)
 SOLVABLE = RNG.normal(0, 1.5, (80, 1)) + RNG.normal(0, 1, (1, 9))
@@ -242,8 +244,9 @@ class TestLaws:
     def test_options_are_of_simple_types_with_help(self):
         hints = get_type_hints(analyze, include_extras=True)
         options = [p for p in inspect.signature(analyze).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        assert [p.name for p in options] == ["n_permutations", "null", "similarities", "seed"]
-        assert all(isinstance(get_args(hints[p.name])[1], str) for p in options)
+        assert [p.name for p in options] == ["n_permutations", "null", "similarities", "seed", "device"]
+        assert hints["device"] is Device
+        assert all(isinstance(get_args(hints[p.name])[1], str) for p in options if p.name != "device")
 
     def test_models_and_prompts_without_scores_are_left_out_with_a_warning(self):
         Q = np.column_stack([TABLE, np.full(80, np.nan)])
@@ -349,3 +352,95 @@ class TestErrors:
             analyze(matrix(TABLE / 2), null="margins")
         with pytest.raises(SelectionError, match="cosine only"):
             analyze(matrix(TABLE / 2), similarities=("jaccard",))
+
+
+def has_cuda() -> bool:
+    torch = pytest.importorskip("torch", reason="the extra `gpu` is not installed")
+    return torch.cuda.is_available()
+
+
+def same_reports(first, second) -> None:
+    """Equal metrics, arrays, tables, values of prompts and text."""
+    assert repr(first.finding.metrics) == repr(second.finding.metrics)
+    assert first.finding.arrays.keys() == second.finding.arrays.keys()
+    for name, array in first.finding.arrays.items():
+        assert array.dtype == second.finding.arrays[name].dtype
+        assert array.tobytes() == second.finding.arrays[name].tobytes()
+    assert first.tables == second.tables
+    for name, values in first.prompt_values.items():
+        assert values.values.tobytes() == second.prompt_values[name].values.tobytes()
+    assert (first.summary, first.warnings) == (second.summary, second.warnings)
+
+
+class TestDevices:
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    @pytest.mark.parametrize("gaps", [0, 0.05])
+    def test_the_report_is_equal_in_every_byte(self, null, gaps, monkeypatch):
+        """PyTorch computes on the CPU what it computes on a CUDA device."""
+        pytest.importorskip("torch", reason="the extra `gpu` is not installed")
+        from analyses.numerics.similarity.devices import device_engine
+
+        create, created = device_engine.create_engine, []
+        monkeypatch.setattr(devices, "check_device", lambda *_: None)
+        monkeypatch.setattr(device_engine, "create_engine", lambda name: created.append(name) or create("cpu"))
+        Q = np.where(np.random.default_rng(1).random(TABLE.shape) < gaps, np.nan, TABLE)
+        options = {"n_permutations": 60, "null": null, "seed": 2}
+        same_reports(analyze(matrix(Q), **options), analyze(matrix(Q), device="cuda", **options))
+        assert set(created) == {"cuda"}
+
+    def test_on_a_cuda_device(self):
+        if not has_cuda():
+            pytest.skip("there is no CUDA device")
+        same_reports(analyze(matrix(TABLE), seed=2), analyze(matrix(TABLE), device="cuda", seed=2))
+
+    def test_a_device_that_is_not_there_is_an_error_with_the_alternative(self):
+        if has_cuda():
+            pytest.skip("there is a CUDA device")
+        with pytest.raises(SelectionError, match=r"Device 'cuda' is not available \(.+\). Try --device cpu."):
+            analyze(matrix(TABLE), device="cuda")
+
+    def test_without_pytorch_the_error_names_the_extra(self, monkeypatch):
+        for name in [name for name in sys.modules if name.startswith("analyses.numerics.similarity.devices")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "torch", None)
+        with pytest.raises(MissingExtraError, match=r"The device cuda needs packages .+\n.+pip install '\.\[gpu\]'"):
+            analyze(matrix(TABLE), device="cuda")
+
+    @pytest.mark.parametrize("device", ["tpu", "", "mps", "auto"])
+    def test_an_unknown_device_is_an_error(self, device):
+        with pytest.raises(SelectionError, match=f"Device '{device}' is neither cpu nor a CUDA device"):
+            analyze(matrix(TABLE), device=device)
+
+    def test_tables_that_only_kernels_can_compare_are_an_error(self):
+        with pytest.raises(SelectionError, match=r"Only scores of 0 and 1 .+ device cuda. Use --device cpu\."):
+            analyze(matrix(TABLE / 2), similarities=("cosine",), device="cuda")
+        with pytest.raises(SelectionError, match=r"with weights .+ device cuda. Use --device cpu, or no --weights\."):
+            permutation_test(TABLE, weights=np.arange(1.0, 81), device="cuda")
+
+    def test_equal_weights_are_none(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(method, "choose_engine", lambda device, table: seen.append(table.weights) or KERNELS)
+        permutation_test(TABLE, weights=np.ones(80), device="cuda", n_permutations=1)
+        assert seen == [None]
+
+    def test_too_little_memory_is_an_error_with_the_fix(self, monkeypatch):
+        torch = pytest.importorskip("torch", reason="the extra `gpu` is not installed")
+
+        def lack_memory(*_):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+        monkeypatch.setattr(method, "choose_engine", lambda *_: KERNELS._replace(create_counter=lack_memory))
+        with pytest.raises(
+            SelectionError, match=r"device cuda does not suffice\. Use fewer --workers, or --device cpu"
+        ):
+            permutation_test(TABLE, device="cuda", n_permutations=1)
+
+    def test_other_errors_are_raised_as_they_are(self, monkeypatch):
+        pytest.importorskip("torch", reason="the extra `gpu` is not installed")
+
+        def fail(*_):
+            raise RuntimeError("another error")
+
+        monkeypatch.setattr(method, "choose_engine", lambda *_: KERNELS._replace(create_counter=fail))
+        with pytest.raises(RuntimeError, match="another error"):
+            permutation_test(TABLE, device="cuda", n_permutations=1)

@@ -37,6 +37,7 @@ class StoreAnalyses(StoreQueries):
         benchmark: str | None = None,
         *,
         workers: int | str = 1,
+        device: str = "cpu",
         publish_to: str | None = None,
         metric: str | None = None,
         condition: str = "full",
@@ -62,6 +63,7 @@ class StoreAnalyses(StoreQueries):
             analysis: its name, such as ``prompt-correlation``.
             benchmark: its name; None for analyses of findings of several benchmarks.
             workers: number of parallel workers, or address of a Dask scheduler; without effect on the result.
+            device: such as ``cuda``, for analyses that have the choice; without effect on the result.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
             metric, condition, variant, models, tasks, split, runs, as_of, filter: the selection.
             missing, min_coverage: treatment of missing scores.
@@ -82,13 +84,11 @@ class StoreAnalyses(StoreQueries):
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
 
+        selection = _select_for_analysis(benchmark, selected)
+        options = {name: as_tuple(value) for name, value in parameters.items()}
+        declaration = load_declaration(analysis)
         recorded = run_analysis(
-            self.engine,
-            load_declaration(analysis),
-            _select_for_analysis(benchmark, selected),
-            {name: as_tuple(value) for name, value in parameters.items()},
-            workers=workers,
-            publish_to=publish_to,
+            self.engine, declaration, selection, options, workers=workers, device=device, publish_to=publish_to
         )
         return AnalysisResult.of(recorded)
 

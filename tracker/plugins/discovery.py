@@ -214,7 +214,7 @@ def _parse_source(source: bytes, mark: str) -> _ParsedSource | None:
 def _read_defaults(tree: ast.Module, function: ast.FunctionDef) -> dict[str, Any] | None:
     """Return the defaults of the keyword-only parameters; None if one has none, or one that is not a literal.
 
-    A constant of the module stands for its literal.
+    A constant of the module stands for its literal. A `Device` is no parameter.
     """
     constants = {
         target.id: node.value
@@ -225,6 +225,8 @@ def _read_defaults(tree: ast.Module, function: ast.FunctionDef) -> dict[str, Any
     }
     defaults = {}
     for parameter, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        if isinstance(parameter.annotation, ast.Name) and parameter.annotation.id == "Device":
+            continue
         if default is None:
             return None
         try:

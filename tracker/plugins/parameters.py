@@ -7,12 +7,19 @@ import types
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from tracker.errors import PluginError
 
 SCALARS = (int, float, bool, str)
 REQUIRED = inspect.Parameter.empty
+Device = NewType("Device", str)
+"""Name of the device that an analysis computes on, such as ``cuda``.
+
+A keyword-only parameter ``device: Device = CPU`` adds `--device` to the command of an analysis. Like the number of
+workers, the device is not recorded, and must not change the report.
+"""
+CPU = Device("cpu")
 
 
 @dataclass(frozen=True, kw_only=True)

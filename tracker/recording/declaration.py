@@ -13,6 +13,7 @@ from tracker.errors import PluginError, SelectionError
 from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import (
     REQUIRED,
+    Device,
     Parameter,
     accept_flat_options,
     format_hint,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 SELECTION_OPTIONS: tuple[str, ...] = get_args(SelectionOption)
 CLAIMABLE_OPTIONS: tuple[str, ...] = get_args(ClaimableOption)
+DEVICE = "device"
+"""Name of the parameter for a `Device`."""
 MAX_INTEGER = 2**53
 """Largest integer parameter: every database, file and program can store it exactly."""
 
@@ -51,6 +54,7 @@ class Declaration:
         min_coverage: default share of the prompts that a model must have scores for.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
+        has_device: whether the function takes a `Device`.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Declaration:
     missing: Policy = "common"
     policies: Sequence[Policy] = POLICIES
     min_coverage: float = MIN_COVERAGE
+    has_device: bool = False
 
     def has_option(self, choice: str) -> bool:
         """Return whether an input uses a selection option that only such inputs use, so that the command has the
@@ -162,11 +167,8 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
             raise error(f"it takes *{name}; each input and parameter must be named")
         if hint is None:
             raise error(f"{name} has no annotation")
-        if parameter.kind is parameter.KEYWORD_ONLY and is_option_group(hint):
-            parameters += group_parameters(error, hint)
-            continue
         if parameter.kind is parameter.KEYWORD_ONLY:
-            parameters.append(parse_parameter(error, name, hint, parameter.default))
+            parameters += _read_options(error, name, hint, parameter.default)
             continue
         kind = unwrap_optional(hint)
         if not callable(getattr(kind, "load", None)) or not hasattr(kind, "digest"):
@@ -199,7 +201,17 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         min_coverage=min_coverage,
         help=doc,
         code_version=hash_sources(plugin),
+        has_device=hints.get(DEVICE) is Device,
     )
+
+
+def _read_options(error: Callable[[str], PluginError], name: str, hint: Any, default: Any) -> list[Parameter]:
+    """Return the parameters that a keyword-only parameter declares: none for a device, several for an option group."""
+    if hint is Device:
+        if name != DEVICE:
+            raise error(f"its Device is called {name}; call it {DEVICE}")
+        return []
+    return group_parameters(error, hint) if is_option_group(hint) else [parse_parameter(error, name, hint, default)]
 
 
 def _check_choices(error: Callable[[str], PluginError], kind: Any) -> None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.plugins.parameters import CPU as CPU
+from tracker.plugins.parameters import Device as Device
 from tracker.queries.findings.summary import Summary as Summary
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, Policy
 

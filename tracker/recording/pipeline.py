@@ -12,10 +12,12 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import DatabaseError, PublishingError, SuffrageError
+from tracker.plugins.parameters import CPU
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.inputs.loading import add_warnings, load_inputs
+from tracker.recording.inputs.selection_choices import check_device_choice
 from tracker.recording.inputs.workers import Progress, Workers, separate_cluster
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.multiplicity.looks import add_looks
@@ -72,13 +74,14 @@ def run_analysis(
     parameters: Mapping[str, Any] | None = None,
     *,
     workers: Workers = 1,
+    device: str = CPU,
     publish_to: str | None = None,
     progress: Progress | None = None,
 ) -> RecordedFinding:
     """Run an analysis of a selection, record the finding, publish it.
 
-    The same inputs and parameters give the same metrics and artifacts, byte for byte, for any number of workers. An
-    analysis that fails after its inputs are loaded is recorded with its error.
+    The same inputs and parameters give the same metrics and artifacts, byte for byte, for any number of workers and
+    on any device. An analysis that fails after its inputs are loaded is recorded with its error.
 
     Args:
         engine: the store.
@@ -87,6 +90,7 @@ def run_analysis(
         parameters: those that differ from the defaults.
         workers: number of parallel workers; -1 means one per core; an address is that of a Dask scheduler, which may
             also be the selection's ``cluster``.
+        device: device to compute on, such as ``cuda``, for an analysis that has the choice.
         publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding is still
             recorded, and the result holds the problem.
         progress: receives the number of finished blocks and of all blocks of each loop on a cluster.
@@ -97,7 +101,9 @@ def run_analysis(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # a setting that can never work is rejected before anything is computed
-    computed = compute_finding(engine, declaration, selection, parameters, workers=workers, progress=progress)
+    computed = compute_finding(
+        engine, declaration, selection, parameters, workers=workers, device=device, progress=progress
+    )
     return record_computed(engine, computed, publish_to=publish_to)
 
 
@@ -108,6 +114,7 @@ def compute_finding(
     parameters: Mapping[str, Any] | None = None,
     *,
     workers: Workers = 1,
+    device: str = CPU,
     progress: Progress | None = None,
 ) -> ComputedFinding:
     """Run an analysis of a selection and draw its figures; `record_computed` records the result.
@@ -115,17 +122,19 @@ def compute_finding(
     An analysis that fails once its inputs are loaded is recorded with its error.
 
     Args:
-        engine, analysis, selection, parameters, workers, progress: as for `run_analysis`.
+        engine, analysis, selection, parameters, workers, device, progress: as for `run_analysis`.
 
     Raises:
         SuffrageError: as for `run_analysis`.
     """
     selection, workers = separate_cluster(selection, workers)
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    check_device_choice(declaration, workers, device)
     timer = StepTimer()
-    inputs = load_inputs(engine, analysis, selection, parameters)
+    inputs = load_inputs(engine, declaration, selection, parameters)
     timer.lap("load")
     with _recorded_failures(engine, inputs.provenance, timer):
-        report = inputs.compute(workers, progress)
+        report = inputs.compute(workers, progress, device)
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")

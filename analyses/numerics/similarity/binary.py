@@ -23,6 +23,7 @@ from analyses.numerics.similarity.distributions import (
     describe_counts,
     join_distances,
 )
+from analyses.numerics.similarity.engine import KERNELS, Engine
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts
 from analyses.numerics.similarity.score_table import ScoreTable
@@ -88,17 +89,19 @@ class NullDraws:
         similarities: to describe.
         tables: the drawn tables.
         n_permutations: how many are drawn.
+        engine: see `compare_binary`.
     """
 
     table: ScoreTable
     similarities: tuple[Similarity, ...]
     tables: NullTables
     n_permutations: int
+    engine: Engine = KERNELS
 
     @cached_property
     def counter(self) -> PairCounter:
         """Counts the pairs of the observed table and of every draw."""
-        return PairCounter.create(self.table, self.similarities)
+        return self.engine.create_counter(self.table, self.similarities)
 
     @cached_property
     def observed(self) -> PairCounts:
@@ -195,6 +198,7 @@ def compare_binary(
     null: Null = "columns",
     similarities: tuple[Similarity, ...] = SIMILARITIES,
     seed: int,
+    engine: Engine = KERNELS,
 ) -> SimilarityTests:
     """Compare the similarities of a binary table's rows with those of tables drawn under a null.
 
@@ -204,12 +208,14 @@ def compare_binary(
         null: "columns" shuffles each column among its measured cells; "margins" keeps the sums of rows too.
         similarities: some of `SIMILARITIES`; those with fewer ``max_columns`` than the table has columns are left out.
         seed: of all draws.
+        engine: counts pairs and draws tables; without effect on the result.
     """
     draws = NullDraws(
         table=table,
         similarities=tuple(s for s in similarities if table.n_columns <= s.max_columns),
-        tables=NullTables.create(table.packed, null=null, seed=seed),
+        tables=NullTables.create(table.packed, null=null, seed=seed, shuffle=engine.shuffle_columns),
         n_permutations=n_permutations,
+        engine=engine,
     )
     return _compare_with_draws(draws)
 

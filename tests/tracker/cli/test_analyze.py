@@ -18,7 +18,7 @@ from mlflow import MlflowClient
 import analyses
 from tracker.cli import suffrage
 from tracker.database import transaction
-from tracker.errors import NotFoundError
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.sql import tables
 from tracker.recording.declaration import load_declaration
 
@@ -136,6 +136,16 @@ class TestOptions:
     def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, arguments: str, words: str) -> None:
         result = run_analyze(filled_file, "toy", "arithmetic", *arguments.split(), code=2)
         assert words in result.stderr
+
+    def test_the_device_is_an_option_of_analyses_that_have_the_choice(self, filled_file: sa.Engine) -> None:
+        assert "--device NAME" in run_analyze(filled_file, "prompt-correlation", "--help").stdout
+        assert "--device" not in run_analyze(filled_file, "toy", "--help").stdout
+        result = run_analyze(filled_file, "toy", "arithmetic", "--device", "cuda", code=2)
+        assert "No such option" in result.stderr
+
+    def test_a_device_that_is_not_there_is_an_error(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="Device 'tpu' is neither cpu nor a CUDA device"):
+            run_analyze(filled_file, "prompt-correlation", "arithmetic", "--no-mlflow", "--device", "tpu")
 
     def test_help_lists_questions_without_importing_them(self) -> None:
         code = (

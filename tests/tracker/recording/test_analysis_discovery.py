@@ -19,7 +19,7 @@ PLAIN = '''
 A second paragraph.
 """
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Report, analysis
+from tracker.recording.finding import CPU, Device, Report, analysis
 
 @analysis
 def analyze({signature}) -> Report:
@@ -96,6 +96,13 @@ class TestDeclaration:
         [parameter] = load_declaration("needy").parameters
         assert (parameter.type, parameter.default) == (int, REQUIRED)
 
+    def test_a_device_is_no_parameter(self, install) -> None:
+        signature = "scores: PerformanceMatrix, *, k: int = 1, device: Device = CPU"
+        install("outside", {"fast": plain(signature), "slow": plain("scores: PerformanceMatrix, *, k: int = 1")})
+        fast, slow = load_declaration("fast"), load_declaration("slow")
+        assert [parameter.name for parameter in fast.parameters] == ["k"]
+        assert (fast.has_device, slow.has_device) == (True, False)
+
     def test_the_version_names_package_and_source(self, install) -> None:
         install("outside", {"one": plain("scores: PerformanceMatrix"), "two": plain("scores:  PerformanceMatrix")})
         item, two = (load_declaration(name).code_version for name in ("one", "two"))
@@ -117,6 +124,7 @@ class TestErrors:
             (plain("scores: PerformanceMatrix, *, x: dict[str, int] = {}"), r"the parameter x is a dict\[str, int\]"),
             (plain("scores: PerformanceMatrix, *, x: int | str = 1"), r"the parameter x is a int \| str"),
             (plain("scores: 'Unknown'"), r"an annotation cannot be resolved \(name 'Unknown' is not defined\)"),
+            (plain("scores: PerformanceMatrix, *, on: Device"), r"its Device is called on; call it device"),
             (plain("scores: PerformanceMatrix") + "@analysis\ndef g(): ...\n", r"marks 2 functions"),
         ],
         ids=lambda value: None if "\n" in value else value[:30],

@@ -72,6 +72,28 @@ def analyze(scores: PerformanceMatrix) -> Report:
     return Report(Threads(n_workers=n_workers), summary=Summary(f"{n_workers} at once."))
 '''
 
+ON_A_DEVICE = '''
+"""Where is it computed?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import CPU, Device, Finding, Report, Summary, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size(Finding):
+    n: int
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, *, seed: int = 0, device: Device = CPU) -> Report:
+    print(f"computed on {device}")
+    return Report(Size(n=scores.n_models), summary=Summary("Done."))
+'''
+
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
@@ -233,6 +255,31 @@ class TestLaws:
         for workers in (1, 2):
             recorded = run_analysis(filled_file, "counting-threads", ARITHMETIC, workers=workers)
             assert recorded.report.finding.n_workers == workers
+
+    def test_the_device_reaches_the_analysis_and_is_not_recorded(
+        self, filled_file: sa.Engine, install, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        install("located", {"on_a_device": ON_A_DEVICE})
+        for device in ("cpu", "cuda:1"):
+            run_analysis(filled_file, "on-a-device", ARITHMETIC, device=device)
+            assert capsys.readouterr().out == f"computed on {device}\n"
+        first, second = rows(filled_file, tables.finding)
+        assert first.parameters == second.parameters == {"seed": 0}
+
+    @pytest.mark.parametrize(
+        ("analysis", "workers", "words"),
+        [
+            ("toy", 1, "toy computes on the CPU only. Leave --device out."),
+            ("on-a-device", "tcp://127.0.0.1:1", "on CPUs only. Leave --device or --cluster out."),
+        ],
+    )
+    def test_a_device_that_cannot_be_used_is_an_error_and_nothing_is_recorded(
+        self, filled_file: sa.Engine, install, analysis: str, workers: int | str, words: str
+    ) -> None:
+        install("located", {"on_a_device": ON_A_DEVICE})
+        with pytest.raises(SelectionError, match=words):
+            run_analysis(filled_file, analysis, ARITHMETIC, workers=workers, device="cuda")
+        assert rows(filled_file, tables.finding) == []
 
     def test_same_inputs_parameters_and_seed_give_the_same_bytes_for_any_number_of_workers(
         self, filled_file: sa.Engine

@@ -28,6 +28,7 @@ from tracker.cli.parameter_options import check_option_names, parameter_option
 from tracker.cli.process.interrupts import end_on_interrupt
 from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
+from tracker.plugins.parameters import CPU
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from tracker.recording.pipeline import RecordedFinding
     from tracker.recording.record import MetricRow
 
-OWN_NAMES = ("benchmark", "selection", "workers", "scheduler", "database", "tracking_uri", "no_mlflow", "output_format")
+OWN_NAMES = (
+    "benchmark", "selection", "workers", "device", "scheduler", "database", "tracking_uri", "no_mlflow",
+    "output_format",
+)  # fmt: skip
 
 
 class Analyses(Group):
@@ -105,6 +109,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
         output_format: str,
         selection: Selection | None = None,
         scheduler: str | None = None,
+        device: str = CPU,
         **parameters: Any,
     ) -> RecordedFinding:
         from tracker.database import connect
@@ -119,6 +124,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
                 selection,
                 parameters,
                 workers=scheduler or workers,
+                device=device,
                 publish_to=None if no_mlflow else tracking_uri,
                 progress=progress,
             )
@@ -144,6 +150,15 @@ def analysis_command(declaration: Declaration) -> click.Command:
     return built
 
 
+_device_option = click.option(
+    "--device",
+    default=CPU,
+    show_default=True,
+    metavar="NAME",
+    help="Device to compute on, such as cpu or cuda. The result does not depend on it.",
+)
+
+
 def _worker_options(declaration: Declaration) -> Callable[[Any], Any]:
     """Add the options for what computes an analysis."""
 
@@ -161,6 +176,8 @@ def _worker_options(declaration: Declaration) -> Callable[[Any], Any]:
             ),
             callback=_workers,
         )(function)
+        if declaration.has_device:
+            decorated = _device_option(decorated)
         return decorated if declaration.has_option("cluster") else scheduler_option(decorated)
 
     return decorate

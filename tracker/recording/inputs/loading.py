@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import PluginError
+from tracker.plugins.parameters import CPU
 from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
@@ -22,7 +23,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
-from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.declaration import DEVICE, Declaration, load_declaration
 from tracker.recording.inputs.selection_choices import check_selection, choose_default_policy, choose_effects
 from tracker.recording.inputs.workers import Progress, Workers, use_workers
 from tracker.recording.record import Provenance
@@ -43,12 +44,19 @@ class AnalysisInputs:
     warnings: Sequence[str]
     leaders: Sequence[str] = ()
 
-    def compute(self, workers: Workers, progress: Progress | None = None) -> Report:
-        """Run the analysis."""
+    def compute(self, workers: Workers, progress: Progress | None = None, device: str = CPU) -> Report:
+        """Run the analysis.
+
+        Args:
+            workers: what computes the draws.
+            progress: see `use_workers`.
+            device: the device to compute on, for an analysis that has the choice.
+        """
         from tracker.recording.finding import Report
 
         with use_workers(workers, progress):
-            report = self.declaration.function(*self.values, **self.parameters)
+            options = {DEVICE: device} if self.declaration.has_device else {}
+            report = self.declaration.function(*self.values, **self.parameters, **options)
         if not isinstance(report, Report):
             raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
         report = add_warnings(self.warnings, report)

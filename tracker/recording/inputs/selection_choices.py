@@ -7,11 +7,13 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
+from tracker.plugins.parameters import CPU
 from tracker.queries.clusters import choose_task_effects
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration
+from tracker.recording.inputs.workers import Workers
 
 
 def choose_default_policy(session: Session, declaration: Declaration, selection: Selection | None) -> Selection | None:
@@ -40,6 +42,20 @@ def choose_effects(session: Session, declaration: Declaration, selection: Select
         return selection
     tasks = select_tasks(session, find_benchmark(session, selection.benchmark), selection)
     return replace(selection, task_effects=choose_task_effects(selection, list(tasks.values())))
+
+
+def check_device_choice(declaration: Declaration, workers: Workers, device: str) -> None:
+    """Reject a device other than the CPU where the analysis or the workers cannot use it.
+
+    Raises:
+        SelectionError: they cannot.
+    """
+    if device == CPU:
+        return
+    if not declaration.has_device:
+        raise SelectionError(f"{declaration.name} computes on the CPU only. Leave --device out.")
+    if isinstance(workers, str):
+        raise SelectionError("The workers of a cluster compute on CPUs only. Leave --device or --cluster out.")
 
 
 def check_selection(declaration: Declaration, selection: Selection | None) -> None:

@@ -171,12 +171,20 @@ class PairCounter:
         counts = replace(self, weights=None).count(self.packed.bits)
         return int(counts.values[: next(iter(self.lattices.values())).size].sum())
 
-    def mean_to_others(self) -> dict[str, NDArray[np.float64]]:
-        """By choice, the mean similarity of each row to those it shares cells with; in the order before packing."""
+    def sum_each_row(self) -> tuple[NDArray[np.float64], Counts]:
+        """By lattice, the weighted sum of each row's similarities to all others, and the weight of those it shares
+        cells with; in the order of the packed rows.
+        """
         n = self.packed.bits.shape[0]
         values = np.concatenate([lattice.values for lattice in self.lattices.values()])
         sums, partners = np.zeros((len(self.lattices), n)), np.zeros(n, self.dtype)
         _sum_each_row(self.packed, self._row_weights, self.cells, values, sums, partners)
+        return sums, partners
+
+    def mean_to_others(self) -> dict[str, NDArray[np.float64]]:
+        """By choice, the mean similarity of each row to those it shares cells with; in the order before packing."""
+        n = self.packed.bits.shape[0]
+        sums, partners = self.sum_each_row()
         means = np.full((n, len(self.lattices)), np.nan)
         has_partners = partners > 0
         means[self.packed.order[has_partners]] = sums.T[has_partners] / partners[has_partners, None]
