@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from analyses.benchmark_growth.method import measure_growth
-from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
+from analyses.numerics.growth.farthest_first import order_farthest_first
+from analyses.numerics.growth.groups import group_rows
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table
 

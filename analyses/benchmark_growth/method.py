@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from analyses.benchmark_growth.validation import ItemResponse, validate_growth
 from analyses.numerics.filtering.item_response import fit_two_parameter
-from analyses.numerics.growth.farthest_first import Groups, Order, group_rows, order_farthest_first
+from analyses.numerics.growth.farthest_first import Order, order_farthest_first
+from analyses.numerics.growth.groups import Groups, group_rows
 from analyses.numerics.growth.information_first import order_by_information, prompt_information
 from analyses.numerics.growth.predicted_means import MIN_MODELS
 from analyses.numerics.growth.prediction_errors import PredictionErrors, measure_prediction_errors

@@ -13,7 +13,8 @@ from analyses.benchmark_growth import analyze as analyze_growth
 from analyses.benchmark_growth.method import measure_growth
 from analyses.benchmark_growth.summary import summarize
 from analyses.benchmark_growth.validation import ItemResponse
-from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
+from analyses.numerics.growth.farthest_first import order_farthest_first
+from analyses.numerics.growth.groups import group_rows
 from analyses.numerics.null_tables import shuffle_table
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings

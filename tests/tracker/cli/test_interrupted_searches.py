@@ -63,7 +63,8 @@ def search(seconds):
     compare_binary(ScoreTable(table), n_permutations=1 + int(seconds * 1000), seed=1)
 """,
     "farthest prompts": """
-from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
+from analyses.numerics.growth.farthest_first import order_farthest_first
+from analyses.numerics.growth.groups import group_rows
 def search(seconds):
     rows = np.random.default_rng(1).normal(size=(20 if seconds < 1 else 100_000, 50))
     order_farthest_first(group_rows(rows), 0, "min")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
+from analyses.numerics.growth.farthest_first import order_farthest_first
+from analyses.numerics.growth.groups import group_rows
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 CRITERIA = ("mean", "min")
