@@ -12,6 +12,7 @@ from tracker.connections.schema_versions import VERSION_TABLE, known_versions, m
 from tracker.database import create_unchecked_engine
 from tracker.integrity.change_triggers import create_postgresql_triggers, drop_postgresql_triggers
 from tracker.integrity.stored_checksums import replace_checksums, replace_local_checksums
+from tracker.schema.partition_functions import format_functions
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.schema.search_index import restore_search_index
 from tracker.schema.views import VIEWS
@@ -82,6 +83,8 @@ def run(connection):
             connection.exec_driver_sql(statement.replace("%", "%%"))
         restore_search_index(connection)
         if connection.dialect.name == "postgresql":
+            for statement in format_functions(connection):
+                connection.exec_driver_sql(statement.replace("%", "%%"))
             create_postgresql_triggers(connection)
         if after != before:
             replace_checksums(connection)

@@ -245,12 +245,13 @@ def find_stray_rows(session: Session, sound: Collection[str] = ()) -> list[str]:
         return [f"{row[0]} refers to a missing {row[2]}" for row in stray]
     # Triggers enforce the first two on this engine; queries read a row in the partition of its run's benchmark only.
     counts = session.execute(sa.text(_STRAY_SCORES)).one()
-    sentences = ("scores refer to a missing prompt", "scores refer to a missing metric", f"scores {_MISPLACED}")
-    counted = [*zip(counts, sentences, strict=True), (session.scalar(sa.text(_STRAY_ANSWERS)), f"answers {_MISPLACED}")]
+    sentences = ("scores refer to a missing prompt", "scores refer to a missing metric", f"scores {MISPLACED}")
+    counted = [*zip(counts, sentences, strict=True), (session.scalar(sa.text(_STRAY_ANSWERS)), f"answers {MISPLACED}")]
     return [f"{count} {sentence}" for count, sentence in counted if count]
 
 
-_MISPLACED = "are in the partition of another benchmark"
+MISPLACED = "are in the partition of another benchmark"
+"""The fault of rows that queries of their benchmark do not find."""
 _STRAY_SCORES = (
     "SELECT count(*) FILTER (WHERE prompt.id IS NULL), count(*) FILTER (WHERE metric.id IS NULL), "
     "count(*) FILTER (WHERE run.benchmark_id <> score.benchmark_id) FROM score "

@@ -3,23 +3,31 @@
 `suffrage db upgrade` moves the rows before, in steps that can be interrupted; this migration moves what remains.
 """
 
-import sqlalchemy as sa
 from alembic import op
 
-from tracker.connections.partition_conversion import convert_rows
+from tracker.connections.partition_conversion import (
+    KEYS,
+    column_names,
+    compare_counts,
+    convert_rows,
+    copy_rights,
+    refuse_dependents,
+)
 
 revision = "0016"
 down_revision = "0015"
 branch_labels = None
 depends_on = None
 
-KEYS = {"score": "run_id, metric_id, prompt_id, trial", "answer": "run_id, prompt_id, extraction, trial"}
-
-GRANTS = """
-SELECT format('GRANT %s ON %I TO %s', privilege_type, '{former}',
-              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
-FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = '{table}'::regclass
-"""
+TRIGGERS = [
+    "CREATE CONSTRAINT TRIGGER benchmark_inserted AFTER INSERT ON benchmark DEFERRABLE INITIALLY IMMEDIATE "
+    "FOR EACH ROW EXECUTE FUNCTION benchmark_has_partitions()",
+    *(
+        f"CREATE TRIGGER score_{done} AFTER {verb} ON score REFERENCING NEW TABLE AS fresh "
+        "FOR EACH STATEMENT EXECUTE FUNCTION score_has_parents()"
+        for verb, done in (("INSERT", "inserted"), ("UPDATE", "updated"))
+    ),
+]
 
 
 def upgrade():
@@ -28,32 +36,42 @@ def upgrade():
         return
     convert_rows(connection)
     for table in KEYS:
-        query = f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM {table}_unpartitioned)"
-        n_rows, n_former = connection.exec_driver_sql(query).one()
-        if n_rows != n_former:
-            raise RuntimeError(f"{n_rows} rows of {table} are in partitions, of {n_former}")
+        compare_counts(connection, table)
         op.drop_table(f"{table}_unpartitioned")
+        op.rename_table(f"{table}_partitioned", table)
+    op.drop_table("moved_run")
+    op.execute("DROP FUNCTION store_is_being_upgraded() CASCADE")
+    for statement in TRIGGERS:
+        op.execute(statement)
 
 
 def downgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
+    refuse_dependents(connection, KEYS)
+    op.execute("DROP TRIGGER benchmark_inserted ON benchmark")
+    op.execute(
+        "CREATE TABLE moved_run (table_name varchar NOT NULL, run_id integer NOT NULL, "
+        "CONSTRAINT pk_moved_run PRIMARY KEY (table_name, run_id))"
+    )
     for table, key in KEYS.items():
-        former = f"{table}_unpartitioned"
-        op.execute(f"CREATE TABLE {former} (LIKE {table} INCLUDING CONSTRAINTS INCLUDING COMMENTS)")
+        former, partitioned = f"{table}_unpartitioned", f"{table}_partitioned"
+        op.rename_table(table, partitioned)
+        op.execute(f"CREATE TABLE {former} (LIKE {partitioned} INCLUDING CONSTRAINTS INCLUDING COMMENTS)")
         op.drop_column(former, "benchmark_id")
-        columns = ", ".join(
-            connection.exec_driver_sql(
-                "SELECT quote_ident(attname) FROM pg_attribute "
-                f"WHERE attrelid = '{former}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
-            ).scalars()
-        )
-        op.execute(f"INSERT INTO {former} ({columns}) SELECT {columns} FROM {table}")
+        columns = column_names(connection, former)
+        op.execute(f"INSERT INTO {former} ({columns}) SELECT {columns} FROM {partitioned}")
         op.execute(f"ALTER TABLE {former} ADD CONSTRAINT pk_{former} PRIMARY KEY ({key})")
         op.create_foreign_key(f"fk_{table}_run_id_run", former, "run", ["run_id"], ["id"], ondelete="CASCADE")
-        comment = connection.exec_driver_sql(f"SELECT obj_description('{table}'::regclass)").scalar_one()
-        op.create_table_comment(former, comment)
-        for statement in connection.scalars(sa.text(GRANTS.format(table=table, former=former))).all():
-            op.execute(statement)
+        copy_rights(connection, partitioned, former)
     op.create_foreign_key("fk_answer_prompt_id_prompt", "answer_unpartitioned", "prompt", ["prompt_id"], ["id"])
+    for verb, done in (("INSERT", "inserted"), ("UPDATE", "updated")):
+        op.execute(
+            f"CREATE TRIGGER score_{done} AFTER {verb} ON score_unpartitioned REFERENCING NEW TABLE AS fresh "
+            "FOR EACH STATEMENT EXECUTE FUNCTION score_has_parents()"
+        )
+    op.execute(
+        "CREATE FUNCTION store_is_being_upgraded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE object_not_in_prerequisite_state USING MESSAGE = 'the store is being upgraded'; END $$"
+    )

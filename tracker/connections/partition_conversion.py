@@ -1,7 +1,7 @@
 """Move the scores and answers of a PostgreSQL store into partitions by benchmark, in steps that can be killed.
 
-A store whose upgrade has begun is at version `BEGUN`: nothing reads or writes it, and the rows are in tables that no
-longer change. Each step moves some whole runs and commits; a later call continues with the runs that are missing.
+A store whose upgrade has begun is at version `BEGUN`: its rows are in tables that no longer change. Each step moves
+some whole runs, records them in ``moved_run`` and commits; a later call continues with the runs that are not recorded.
 """
 
 from __future__ import annotations
@@ -11,11 +11,16 @@ from contextlib import AbstractContextManager, contextmanager
 
 import sqlalchemy as sa
 
-from tracker.connections.partitions import PARTITIONED
+from tracker.errors import DatabaseError
+from tracker.name_lists import MAX_NAMES, join_names
 
+KEYS = {"score": "run_id, metric_id, prompt_id, trial", "answer": "run_id, prompt_id, extraction, trial"}
+"""The columns of the key of each table."""
 BEGUN, DONE = "0015", "0016"
 """Versions of a store whose rows are being moved, and whose rows are in partitions."""
 ROWS_PER_STEP = 1_000_000
+ROWS_OF_RUN = 2_000
+"""Least number of rows that a run counts for: it may have answers without scores."""
 
 Progress = Callable[[int, int], None]
 Step = Callable[[], AbstractContextManager[sa.Connection]]
@@ -28,91 +33,176 @@ def convert_rows(connection: sa.Connection) -> None:
     def step() -> Iterator[sa.Connection]:
         yield connection
 
-    _convert(step, None)
+    convert_in_steps(step)
 
 
-def convert_in_steps(engine: sa.Engine, progress: Progress | None = None) -> None:
-    """Move the rows in committed steps of about `ROWS_PER_STEP` rows.
+def convert_in_steps(step: Step, progress: Progress | None = None) -> None:
+    """Move the rows in steps of about `ROWS_PER_STEP` rows, and of the keys of one benchmark.
 
     Args:
-        engine: a store at version `BEGUN`; no other process may convert it at the same time.
-        progress: receives the number of rows moved, and the estimated total.
+        step: opens a transaction on a store at version `BEGUN` in which no other process converts it.
+        progress: receives the number of runs whose scores or answers are moved, and the total.
     """
-    _convert(engine.begin, progress)
-
-
-def _convert(step: Step, progress: Progress | None) -> None:
     with step() as connection:
-        n_total = sum(_estimate_rows(connection, table) for table in PARTITIONED)
         benchmarks = connection.exec_driver_sql("SELECT id FROM benchmark ORDER BY id").scalars().all()
-    n_moved = 0
-    for table in PARTITIONED:
+        n_runs = int(connection.exec_driver_sql("SELECT count(*) FROM run").scalar_one())
+    for table in KEYS:
         for benchmark in benchmarks:
             with step() as connection:
-                portions, n_here = _start(connection, table, benchmark)
-            n_moved += n_here
-            for portion in portions or ():
+                portions = _start(connection, table, benchmark)
+            for portion in portions:
                 with step() as connection:
-                    n_moved += _move(connection, table, benchmark, portion)
+                    _move(connection, table, benchmark, portion)
+                    n_moved = int(connection.exec_driver_sql("SELECT count(*) FROM moved_run").scalar_one())
                 if progress is not None:
-                    progress(min(n_moved, n_total), n_total)
-            if portions is not None:
-                with step() as connection:
-                    connection.execute(sa.select(sa.func.attach_partition(table, benchmark)))
-    if progress is not None:
-        progress(n_total, n_total)
+                    progress(n_moved, len(KEYS) * n_runs)
+            with step() as connection:
+                _attach(connection, table, benchmark)
 
 
-def _estimate_rows(connection: sa.Connection, table: str) -> int:
-    """Return about how many rows a former table has."""
-    known = f"SELECT reltuples::bigint FROM pg_class WHERE oid = '{table}_unpartitioned'::regclass"
-    estimate = int(connection.exec_driver_sql(known).scalar_one())
-    return max(estimate, 0) or int(
-        connection.exec_driver_sql(f"SELECT count(*) FROM {table}_unpartitioned").scalar_one()
+def column_names(connection: sa.Connection, table: str) -> str:
+    """Return the columns of a table, separated by commas."""
+    names = connection.exec_driver_sql(
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
+        "AND NOT attisdropped ORDER BY attnum",
+        (table,),
     )
+    return ", ".join(names.scalars())
 
 
-def _start(connection: sa.Connection, table: str, benchmark: int) -> tuple[list[Sequence[int]] | None, int]:
-    """Return the runs to move into a partition, in portions, and the number of rows that are there.
+def compare_counts(connection: sa.Connection, table: str) -> None:
+    """Compare the number of rows of each run in the partitions with that before.
 
-    The partition is created if it does not exist; None instead of portions if it is complete.
+    Raises:
+        DatabaseError: they differ.
     """
-    partition = f"{table}_{benchmark}"
-    attached = "SELECT count(*) FROM pg_inherits WHERE inhrelid = to_regclass(%s)"
-    if connection.exec_driver_sql(attached, (partition,)).scalar_one():
-        return None, int(connection.exec_driver_sql(f"SELECT count(*) FROM {partition}").scalar_one())
-    connection.execute(sa.select(sa.func.start_partition(table, benchmark)))
-    counted = connection.exec_driver_sql(f"SELECT run_id, count(*) FROM {partition} GROUP BY run_id")
-    moved = {run_id: n_rows for run_id, n_rows in counted}  # noqa: C416
-    runs = connection.exec_driver_sql(
-        "SELECT id, greatest(n_scores, 1) FROM run WHERE benchmark_id = %s ORDER BY id", (benchmark,)
-    ).all()
-    portions: list[Sequence[int]] = []
-    portion: list[int] = []
-    n_rows = 0
-    for run_id, n_scores in runs:
-        if run_id in moved:
-            continue
-        portion.append(run_id)
-        n_rows += n_scores
-        if n_rows >= ROWS_PER_STEP:
-            portions.append(portion)
-            portion, n_rows = [], 0
-    return ([*portions, portion] if portion else portions), sum(moved.values())
-
-
-def _move(connection: sa.Connection, table: str, benchmark: int, run_ids: Sequence[int]) -> int:
-    """Copy the rows of some runs into a partition; return their number."""
-    columns = ", ".join(
-        connection.exec_driver_sql(
-            "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
-            "AND NOT attisdropped ORDER BY attnum",
-            (f"{table}_unpartitioned",),
-        ).scalars()
+    counts = [
+        f"SELECT run_id, count(*) FROM {table}_{name} GROUP BY run_id" for name in ("unpartitioned", "partitioned")
+    ]
+    query = "SELECT count(*) FROM ({} EXCEPT {}) AS differing"
+    n_wrong = sum(
+        int(connection.exec_driver_sql(query.format(first, second)).scalar_one())
+        for first, second in (counts, counts[::-1])
     )
-    moved = connection.exec_driver_sql(
+    if n_wrong:
+        raise DatabaseError(
+            f"Rows of {table} were changed by another program during the upgrade. Restore the backup that was made "
+            "before: suffrage db restore FILE --replace"
+        )
+
+
+def copy_rights(connection: sa.Connection, former: str, table: str, parts: Sequence[str] = ()) -> None:
+    """Give a table the comment, the owner and the privileges of the one that it replaces.
+
+    Args:
+        connection: an open transaction.
+        former: the table that is replaced.
+        table: the new one.
+        parts: its partitions, which get the owner.
+    """
+    grants = connection.exec_driver_sql(
+        "SELECT format('GRANT %%s ON %%I TO %%s%%s', privilege_type, %s::text, CASE grantee WHEN 0 THEN 'PUBLIC' "
+        "ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "
+        "FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = to_regclass(%s)",
+        (table, former),
+    )
+    for statement in grants.scalars().all():
+        connection.exec_driver_sql(statement)
+    comment = connection.exec_driver_sql("SELECT quote_literal(obj_description(to_regclass(%s)))", (former,))
+    connection.exec_driver_sql(f"COMMENT ON TABLE {table} IS {comment.scalar_one()}".replace("%", "%%"))
+    for name in (table, *parts):
+        give_to_owner(connection, former, f"TABLE {name}")
+
+
+def give_to_owner(connection: sa.Connection, table: str, thing: str) -> None:
+    """Give a table or function to the owner of a table, if another role created it."""
+    query = (
+        "SELECT CASE WHEN pg_get_userbyid(relowner) <> current_user THEN quote_ident(pg_get_userbyid(relowner)) END "
+    )
+    owner = connection.exec_driver_sql(f"{query}FROM pg_class WHERE oid = to_regclass(%s)", (table,)).scalar_one()
+    if owner is not None:
+        connection.exec_driver_sql(f"ALTER {thing} OWNER TO {owner}")
+
+
+_DEPENDENTS = """
+SELECT 'view ' || view.oid::regclass FROM pg_depend JOIN pg_rewrite ON pg_rewrite.oid = objid
+    JOIN pg_class AS view ON view.oid = ev_class WHERE refobjid = target AND view.oid <> target
+UNION SELECT 'index ' || indexrelid::regclass FROM pg_index WHERE indrelid = target AND NOT indisprimary
+UNION SELECT 'privileges on the column ' || attname FROM pg_attribute WHERE attrelid = target AND attacl IS NOT NULL
+UNION SELECT 'policy ' || polname FROM pg_policy WHERE polrelid = target
+UNION SELECT 'publication ' || pubname FROM pg_publication_rel JOIN pg_publication ON pg_publication.oid = prpubid
+    WHERE prrelid = target
+UNION SELECT 'foreign key ' || conname FROM pg_constraint WHERE confrelid = target
+UNION SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgrelid = target AND NOT tgisinternal
+    AND tgname NOT IN ('score_inserted', 'score_updated', 'record_insert', 'record_update', 'record_delete')
+"""
+
+
+def refuse_dependents(connection: sa.Connection, tables: Sequence[str]) -> None:
+    """Refuse to replace tables on which users have put something of theirs.
+
+    Raises:
+        DatabaseError: with the names.
+    """
+    named = [
+        f"{text} of {table}"
+        for table in tables
+        for text in connection.exec_driver_sql(_DEPENDENTS.replace("target", f"'{table}'::regclass")).scalars()
+    ]
+    if named:
+        raise DatabaseError(
+            f"The tables {' and '.join(tables)} are replaced, and would lose: {join_names(named, MAX_NAMES)}. Drop "
+            "them, run the command again, and create them anew."
+        )
+
+
+def _is_attached(connection: sa.Connection, table: str, benchmark: int) -> bool:
+    query = "SELECT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass(%s))"
+    return bool(connection.exec_driver_sql(query, (f"{table}_{benchmark}",)).scalar_one())
+
+
+def _start(connection: sa.Connection, table: str, benchmark: int) -> list[list[int]]:
+    """Create a partition if it does not exist, and return the runs to move into it, in portions."""
+    if _is_attached(connection, table, benchmark):
+        return []
+    if connection.exec_driver_sql("SELECT to_regclass(%s)", (f"{table}_{benchmark}",)).scalar_one() is None:
+        parameters = f"{table}_partitioned", table, benchmark
+        connection.exec_driver_sql("SELECT create_partition(%s::regclass, %s, %s)", parameters)
+    runs = connection.exec_driver_sql(
+        "SELECT id, greatest(n_scores, %s) FROM run WHERE benchmark_id = %s AND NOT EXISTS "
+        "(SELECT 1 FROM moved_run WHERE table_name = %s AND run_id = run.id) ORDER BY id",
+        (ROWS_OF_RUN, benchmark, table),
+    ).all()
+    portions: list[list[int]] = []
+    n_rows = ROWS_PER_STEP
+    for run_id, n_scores in runs:
+        if n_rows >= ROWS_PER_STEP:
+            portions.append([])
+            n_rows = 0
+        portions[-1].append(run_id)
+        n_rows += n_scores
+    return portions
+
+
+def _move(connection: sa.Connection, table: str, benchmark: int, run_ids: Sequence[int]) -> None:
+    """Copy the rows of those of some runs into a partition that are not there yet."""
+    recorded = connection.exec_driver_sql(
+        "INSERT INTO moved_run (table_name, run_id) SELECT %s, unnest(%s::int[]) ON CONFLICT DO NOTHING "
+        "RETURNING run_id",
+        (table, list(run_ids)),
+    )
+    new = recorded.scalars().all()
+    columns = column_names(connection, f"{table}_unpartitioned")
+    connection.exec_driver_sql(
         f"INSERT INTO {table}_{benchmark} ({columns}) SELECT {columns} FROM {table}_unpartitioned "
         "WHERE run_id = ANY (%s)",
-        (list(run_ids),),
+        (list(new),),
     )
-    return moved.rowcount
+
+
+def _attach(connection: sa.Connection, table: str, benchmark: int) -> None:
+    """Check a partition and attach it, unless another process was faster."""
+    if not _is_attached(connection, table, benchmark):
+        parameters = f"{table}_partitioned", table, benchmark
+        connection.exec_driver_sql("SELECT finish_partition(%s::regclass, %s, %s)", parameters)
+        give_to_owner(connection, f"{table}_partitioned", f"TABLE {table}_{benchmark}")

@@ -91,7 +91,7 @@ def built_partitions(connection: sa.Connection) -> Iterator[None]:
     """Build the partitions of benchmarks that the block inserts with the rows that `target_table` is used for.
 
     At the end of the block the partitions are checked and attached; until then, queries do not find their rows.
-    Benchmarks without rows get empty partitions when the transaction commits.
+    Then benchmarks without rows get empty partitions.
 
     Args:
         connection: a connection with an open write transaction; nothing is done on SQLite.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,19 +93,30 @@ def upgrade(engine: sa.Engine, revision: str = "head", *, progress: Callable[[in
     Args:
         engine: the store.
         revision: the version.
-        progress: receives the number of rows moved into partitions, and their estimated total.
+        progress: receives the number of runs whose scores or answers are in partitions, and the total.
     """
     if engine.dialect.name == "postgresql" and (revision == "head" or revision >= DONE):
         version = current_version(engine)
         if version is not None and version < BEGUN:
             _migrate(engine, BEGUN)
         if version is not None and version < DONE:
-            with engine.connect() as guard, guard.begin():
-                _lock_for_upgrade(guard, is_new=False)
-                if current_version(engine) == BEGUN:  # another process may have been faster
-                    with explained_errors(engine):
-                        convert_in_steps(engine, progress)
+            with explained_errors(engine), suppress(_ConvertedError):
+                convert_in_steps(partial(_conversion_step, engine), progress)
     _migrate(engine, revision)
+
+
+class _ConvertedError(Exception):
+    """Ends a conversion that another process has finished."""
+
+
+@contextmanager
+def _conversion_step(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction of a conversion; those of other processes wait."""
+    with engine.begin() as connection:
+        _lock_for_upgrade(connection, is_new=False)
+        if connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) != BEGUN:
+            raise _ConvertedError
+        yield connection
 
 
 def _migrate(engine: sa.Engine, revision: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partition
 from tracker.evaluating.plan import Plan, option_name
 from tracker.evaluating.scoring.options import LABEL_PROBABILITY
 from tracker.schema import Answer, Metric, Run, Score
@@ -94,29 +95,34 @@ def _mean_label_probability(session: Session, run: Run) -> float | None:
     """Return the mean probability of all labels together; None if it is not known."""
     score: Any = Score
     query = sa.select(sa.func.avg(score.value)).join(Metric, Metric.id == score.metric_id)
-    mean = session.scalar(query.where(score.run_id == run.id, Metric.name == LABEL_PROBABILITY))  # type: ignore[arg-type]
+    of_benchmark = in_partition(Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    mean = session.scalar(query.where(score.run_id == run.id, Metric.name == LABEL_PROBABILITY, of_benchmark))  # type: ignore[arg-type]
     return None if mean is None else float(mean)
 
 
 def count_truncated(session: Session, run: Run) -> int:
     """Return the number of truncated responses of a run."""
     answer: Any = Answer
-    conditions = answer.run_id == run.id, answer.status == "truncated"
+    of_benchmark = in_partition(Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    conditions = answer.run_id == run.id, answer.status == "truncated", of_benchmark
     return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
 
 
 def _count_filtered(session: Session, run: Run) -> int:
     """Return the number of responses that the content filter of a server ended."""
     answer: Any = Answer
-    conditions = answer.run_id == run.id, answer.extraction == "finish_reason", answer.text == "content_filter"
+    of_benchmark = in_partition(Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    is_filtered = answer.extraction == "finish_reason", answer.text == "content_filter"
+    conditions = answer.run_id == run.id, *is_filtered, of_benchmark
     return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
 
 
 def _compare_with_other_runs(session: Session, run: Run) -> str | None:
     runs: Any = Run
     score: Any = Score
-    metric_ids = sa.select(score.metric_id).where(score.run_id == run.id)
-    shared = sa.exists().where(score.run_id == runs.id, score.metric_id.in_(metric_ids))
+    of_benchmark = in_partition(Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    metric_ids = sa.select(score.metric_id).where(score.run_id == run.id, of_benchmark)
+    shared = sa.exists().where(score.run_id == runs.id, score.metric_id.in_(metric_ids), of_benchmark)
     rows = session.execute(
         sa.select(runs.id, runs.n_scores).where(
             runs.benchmark_id == run.benchmark_id,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partitions_of_runs
+from tracker.connections.partitions import find_benchmarks, in_partitions_of_runs
 from tracker.ingest.write.store_changes import StoredRun
 from tracker.name_lists import join_names
 from tracker.schema import Metric, Run, metadata
@@ -130,9 +130,12 @@ def _read(
     session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: Sequence[int]
 ) -> tuple[NDArray[np.float64], bool]:
     """Return the scores of the first trial, ``(n_prompts, n_runs)``, and whether large ones are good."""
+    benchmarks = find_benchmarks(session.connection(), run_ids) if session.get_bind().dialect.name != "sqlite" else {}
+    of_benchmarks = f" AND benchmark_id IN ({','.join(map(str, sorted(set(benchmarks.values()))))})" * bool(benchmarks)
     statement = (  # keys as literals: binding tens of thousands of parameters would take longer than the query
         f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND trial = 0 "
         f"AND run_id IN ({','.join(map(str, run_ids))}) AND prompt_id IN ({','.join(map(str, prompt_ids))})"
+        f"{of_benchmarks}"
     )
     cells = np.array([*map(tuple, session.connection().exec_driver_sql(statement))], dtype=np.float64).reshape(-1, 3)
     order = np.argsort(run_ids)

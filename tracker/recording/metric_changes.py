@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition
+from tracker.connections.partitions import in_partition, in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError, SelectionError
 from tracker.ingest.resolve.prompt_texts import make_storable
@@ -126,8 +126,8 @@ def delete_metric(session: Session, benchmark: BenchmarkKey, name: str) -> Metri
 
 
 def _has_rows(session: Session, table: sa.TableClause, run_id: int, metric_id: int) -> bool:
-    query = sa.select(sa.literal(1)).where(table.c.run_id == run_id, table.c.metric_id == metric_id).limit(1)
-    return session.execute(query).first() is not None
+    terms = table.c.run_id == run_id, table.c.metric_id == metric_id, in_partitions_of_runs(session, table, [run_id])
+    return session.execute(sa.select(sa.literal(1)).where(*terms).limit(1)).first() is not None
 
 
 def _has_values(session: Session, run_id: int) -> bool:

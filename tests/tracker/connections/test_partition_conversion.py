@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tracker.connections.schema_versions import current_version, downgrade, know
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import connect, create_unchecked_engine
 from tracker.errors import DatabaseError
+from tracker.schema import metadata
 
 BEFORE, HALFWAY = "0014", "0015"
 
@@ -80,53 +82,154 @@ def test_a_store_in_the_middle_of_its_upgrade_is_rejected_with_the_command_that_
     assert_sound(engine, rows)
 
 
-class StopError(Exception):
-    """Interrupts a conversion."""
-
-
-@pytest.mark.parametrize("n", range(1, 26, 3))
-def test_an_upgrade_that_stops_at_any_step_is_continued(
-    former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch, n: int
+def test_a_program_that_was_connected_before_can_read_and_write_nothing_meanwhile(
+    former: tuple[sa.Engine, Rows],
 ) -> None:
     engine, rows = former
-    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 40)  # a run or two
-    steps = 0
-
-    def count_step(connection: sa.Connection) -> None:
-        nonlocal steps
-        steps += 1
-        if steps == n:
-            raise StopError
-
-    with monkeypatch.context() as patch:
-        original = partition_conversion.convert_in_steps
-
-        def convert(of: sa.Engine, progress: partition_conversion.Progress | None = None) -> None:
-            disturbed = create_unchecked_engine(of.url.render_as_string(hide_password=False))
-            sa.event.listen(disturbed, "commit", count_step)
-            try:
-                original(disturbed, progress)
-            finally:
-                disturbed.dispose()
-
-        patch.setattr("tracker.connections.schema_versions.convert_in_steps", convert)
-        with suppress(StopError):
-            upgrade(engine)
-    assert steps >= n
-    assert current_version(engine) == HALFWAY
+    upgrade(engine, HALFWAY)
+    for statement in (
+        "SELECT count(*) FROM score",
+        "INSERT INTO answer SELECT * FROM answer",
+        "DELETE FROM run",
+        "UPDATE run SET label = 'x'",
+        "INSERT INTO benchmark (name, revision) VALUES ('new', '')",
+    ):
+        with pytest.raises((sa.exc.ProgrammingError, sa.exc.OperationalError), match=r"does not exist|being upgraded"):
+            execute(engine, statement)
     upgrade(engine)
     assert_sound(engine, rows)
 
 
-def test_the_number_of_moved_rows_only_grows(former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+def execute(engine: sa.Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+@pytest.mark.parametrize(
+    ("create", "drop", "name"),
+    [
+        ("CREATE VIEW mine AS SELECT * FROM score", "DROP VIEW mine", "view mine of score"),
+        ("CREATE INDEX mine ON answer (prompt_id)", "DROP INDEX mine", "index mine of answer"),
+        ("GRANT SELECT (value) ON score TO PUBLIC", "REVOKE SELECT (value) ON score FROM PUBLIC", "the column value"),
+    ],
+)
+def test_what_users_have_put_on_the_tables_is_named_instead_of_lost(
+    former: tuple[sa.Engine, Rows], create: str, drop: str, name: str
+) -> None:
     engine, rows = former
-    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 40)
+    execute(engine, create)
+    with pytest.raises(DatabaseError, match=name):
+        upgrade(engine)
+    assert current_version(engine) == BEFORE
+    execute(engine, drop)
+    upgrade(engine)
+    assert_sound(engine, rows)
+    execute(engine, create)
+    with pytest.raises(DatabaseError, match=name):
+        downgrade(engine, BEFORE)
+    assert current_version(engine) == known_versions()[-1]
+    execute(engine, drop)
+
+
+def test_the_owner_of_the_store_remains_its_owner_when_an_administrator_upgrades_it(
+    former: tuple[sa.Engine, Rows],
+) -> None:
+    engine, rows = former
+    owner = f"owner_{engine.url.database}"
+    tables = [table.name for table in metadata.sorted_tables]
+    execute(engine, f"CREATE ROLE {owner}", *(f'ALTER TABLE "{table}" OWNER TO {owner}' for table in tables))
+    upgrade(engine)
+    with engine.connect() as connection:
+        others = connection.exec_driver_sql(
+            "SELECT relname FROM pg_class WHERE relname ~ '^(score|answer)(_|$)' AND relkind IN ('r', 'p') "
+            "AND pg_get_userbyid(relowner) = current_user UNION "
+            "SELECT proname FROM pg_proc WHERE proname ~ 'partition' AND pg_get_userbyid(proowner) = current_user "
+            "AND pronamespace = 'public'::regnamespace"
+        )
+        assert others.scalars().all() == []
+    assert_sound(engine, rows)
+    execute(engine, f"REASSIGN OWNED BY {owner} TO CURRENT_USER", f"DROP OWNED BY {owner}", f"DROP ROLE {owner}")
+
+
+class StopError(Exception):
+    """Interrupts a conversion."""
+
+
+def stop_at(n: int, patch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
+    """Upgrade a store until the n-th step is about to commit."""
+    patch.setattr(partition_conversion, "ROWS_PER_STEP", 1)  # a run
+    original, steps = partition_conversion.convert_in_steps, 0
+
+    def convert(step: partition_conversion.Step, progress: partition_conversion.Progress | None = None) -> None:
+        @contextmanager
+        def disturbed() -> Iterator[sa.Connection]:
+            nonlocal steps
+            with step() as connection:
+                yield connection
+                steps += 1
+                if steps == n:
+                    raise StopError
+
+        original(disturbed, progress)
+
+    with patch.context() as inner:
+        inner.setattr("tracker.connections.schema_versions.convert_in_steps", convert)
+        with suppress(StopError):
+            upgrade(engine)
+    assert steps == n
+    assert current_version(engine) == HALFWAY
+
+
+@pytest.mark.parametrize("n", range(1, 31, 4))
+def test_an_upgrade_that_stops_at_any_step_is_continued(
+    former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    engine, rows = former
+    stop_at(n, monkeypatch, engine)
+    upgrade(engine)
+    assert_sound(engine, rows)
+
+
+def test_an_interrupted_upgrade_that_is_taken_back_leaves_nothing_for_the_next_one(
+    former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, rows = former
+    stop_at(9, monkeypatch, engine)
+    downgrade(engine, BEFORE)
+    execute(engine, "UPDATE score SET value = 0.25")
+    upgrade(engine)
+    with engine.connect() as connection:
+        values = connection.exec_driver_sql("SELECT DISTINCT value FROM score").scalars().all()
+        n_rows = connection.exec_driver_sql("SELECT count(*) FROM score").scalar_one()
+    assert (values, n_rows) == ([0.25], len(rows["score"]))
+
+
+def test_two_upgrades_at_once_are_one(
+    former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine, rows = former
+    address = engine.url.render_as_string(hide_password=False)
+    engine.dispose()
+    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 1)
+    work = partial(_upgrade, address)
+    processes = [fork(work, tmp_path / f"{number}.txt") for number in range(2)]
+    outputs = [process.wait() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert_sound(engine, rows)
+
+
+def _upgrade(address: str) -> None:
+    upgrade(create_unchecked_engine(address))
+
+
+def test_the_number_of_moved_runs_only_grows(former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, rows = former
+    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 1)
     seen: list[tuple[int, int]] = []
     upgrade(engine, progress=lambda done, total: seen.append((done, total)))
-    total = len(rows["score"]) + len(rows["answer"])
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert {n for _, n in seen} == {total}
-    assert seen[-1] == (total, total)
+    total = 2 * len(rows["run"])
+    assert seen == [(done, total) for done in range(1, total + 1)]
 
 
 def test_the_command_says_what_it_did(former: tuple[sa.Engine, Rows]) -> None:
@@ -144,7 +247,7 @@ def test_a_killed_upgrade_is_continued_by_the_next_one(
     engine, rows = former
     address = engine.url.render_as_string(hide_password=False)
     engine.dispose()
-    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 40)
+    monkeypatch.setattr(partition_conversion, "ROWS_PER_STEP", 1)
 
     def work() -> None:
         upgrade(create_unchecked_engine(address), progress=lambda *_: time.sleep(60))

@@ -18,9 +18,13 @@ from tracker.connections.partitions import (
     in_partitions_of_runs,
     target_table,
 )
+from tracker.copying.backup import back_up
 from tracker.database import connect, find_stray_rows, transaction
 from tracker.ingest.write.bulk_rows import insert_answers, insert_scores
 from tracker.ingest.write.score_columns import ScoreColumn, pack
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.repair.repair import repair
 
@@ -220,6 +224,15 @@ class TestReads:
         }  # fmt: skip
         assert after["score_1"] > before["score_1"]
 
+    def test_planning_a_query_of_a_benchmark_locks_no_partition_of_another(self, two: sa.Engine) -> None:
+        locked = "SELECT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'"
+        with transaction(two, write=False) as session:
+            load_leaderboard(session, Selection(benchmark="first"))
+            load_performance_matrix(session, Selection(benchmark="first"))
+            names = set(session.scalars(sa.text(locked)))
+        assert "score" in names
+        assert not {name for name in names if name.endswith("_2")}
+
     def test_the_terms_are_true_on_sqlite(self, sqlite_url: str) -> None:
         engine = connect(sqlite_url)
         with transaction(engine, write=False) as session:
@@ -231,32 +244,95 @@ class TestReads:
 
 
 class TestRights:
+    """Partitions are added with the rights of their owner, by those alone who may insert scores."""
+
     @pytest.fixture
-    def reader(self, two: sa.Engine) -> Iterator[sa.Connection]:
-        """A connection of a role that may only read."""
-        name = f"reader_{two.url.database}"
+    def role(self, two: sa.Engine) -> Iterator[str]:
+        """A role that may read, and create tables as on servers before PostgreSQL 15."""
+        name = f"role_{two.url.database}"
         execute(two, f"CREATE ROLE {name}", f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
+        execute(two, f"GRANT CREATE, USAGE ON SCHEMA public TO {name}")
+        yield name
+        execute(two, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+    @pytest.fixture
+    def connection(self, two: sa.Engine, role: str) -> Iterator[sa.Connection]:
+        """A connection of that role."""
         with two.connect() as connection:
-            connection.exec_driver_sql(f"SET SESSION AUTHORIZATION {name}")
+            connection.exec_driver_sql(f"SET SESSION AUTHORIZATION {role}")
+            connection.commit()
             yield connection
             connection.rollback()
             connection.exec_driver_sql("RESET SESSION AUTHORIZATION")
-        execute(two, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+            connection.commit()
 
     @pytest.mark.parametrize("function", ["start_partition", "attach_partition"])
     @pytest.mark.parametrize("table", ["score", "run"])
-    def test_a_reader_adds_no_partition(self, reader: sa.Connection, function: str, table: str) -> None:
+    def test_a_reader_adds_no_partition(self, connection: sa.Connection, function: str, table: str) -> None:
         with pytest.raises(sa.exc.ProgrammingError, match="may not add partitions"):
-            reader.exec_driver_sql(f"SELECT {function}('{table}', 77)")
+            connection.exec_driver_sql(f"SELECT {function}('{table}', 77)")
 
-    def test_a_temporary_table_of_that_name_changes_nothing(self, reader: sa.Connection) -> None:
-        reader.exec_driver_sql("CREATE TEMP TABLE score (benchmark_id integer)")
+    @pytest.mark.parametrize("call", ["create_partition('score', 'score', 7)", "finish_partition('score', 'score', 1)"])
+    def test_nobody_calls_what_checks_no_right(self, connection: sa.Connection, call: str) -> None:
+        with pytest.raises(sa.exc.ProgrammingError, match="permission denied for function"):
+            connection.exec_driver_sql(f"SELECT {call}")
+
+    def test_a_temporary_table_of_that_name_changes_nothing(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql("CREATE TEMP TABLE score (benchmark_id integer)")
         with pytest.raises(sa.exc.ProgrammingError, match="may not add partitions"):
-            reader.exec_driver_sql("SELECT start_partition('score', 77)")
+            connection.exec_driver_sql("SELECT start_partition('score', 77)")
+
+    def test_an_operator_of_the_caller_is_not_run(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION public.spy(text, integer) RETURNS text LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'run as %%', current_user; END $$"
+        )
+        connection.exec_driver_sql(
+            "CREATE OPERATOR public.|| (FUNCTION = public.spy, LEFTARG = text, RIGHTARG = integer)"
+        )
+        with pytest.raises(sa.exc.ProgrammingError, match="may not add partitions"):
+            connection.exec_driver_sql("SELECT start_partition('score', 5)")
+
+    def test_a_writer_adds_no_partition_of_a_benchmark_that_does_not_exist(
+        self, two: sa.Engine, role: str, connection: sa.Connection
+    ) -> None:
+        execute(two, f"GRANT INSERT ON score TO {role}")
+        with pytest.raises(sa.exc.IntegrityError, match="benchmark 77 does not exist"):
+            connection.exec_driver_sql("SELECT start_partition('score', 77)")
+
+    def test_what_a_writer_started_is_attached_when_it_commits(
+        self, two: sa.Engine, role: str, connection: sa.Connection
+    ) -> None:
+        execute(two, f"GRANT INSERT ON score, benchmark TO {role}", f"GRANT USAGE ON benchmark_id_seq TO {role}")
+        connection.exec_driver_sql("SET CONSTRAINTS benchmark_inserted DEFERRED")
+        connection.exec_driver_sql("INSERT INTO benchmark (name, revision) VALUES ('third', '')")
+        connection.exec_driver_sql("SELECT start_partition('score', 3)")
+        connection.commit()
+        attached = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhrelid IN "
+        rows = query(two, f"{attached}('score_3'::regclass, 'answer_3'::regclass) ORDER BY 1")
+        assert rows == [("answer_3",), ("score_3",)]
+
+    def test_the_rights_are_those_of_the_role_that_is_set(self, two: sa.Engine, role: str) -> None:
+        execute(two, f"GRANT INSERT ON score TO {role}")
+        with two.connect() as connection:
+            connection.exec_driver_sql("INSERT INTO benchmark (id, name, revision) VALUES (9, 'ninth', '')")
+            connection.exec_driver_sql("DROP TABLE score_9")
+            connection.exec_driver_sql(f"SET ROLE {role}")
+            connection.exec_driver_sql("SELECT start_partition('score', 9)")
+            connection.exec_driver_sql("SELECT FROM score_9")  # it may read and fill what it started
+            connection.rollback()
 
 
 class TestMisplacedRows:
     """Rows of another partition would be invisible to queries of their benchmark."""
+
+    @pytest.mark.tampers
+    def test_a_run_moved_to_another_benchmark_is_repaired_with_its_scores(self, two: sa.Engine, tmp_path: Path) -> None:
+        back_up(two, tmp_path / "backup.db")
+        before = query(two, "SELECT * FROM score ORDER BY 1, 2, 3, 4")
+        execute(two, "UPDATE run SET benchmark_id = 2, label = 'x' WHERE id = 1", without_triggers=True)
+        assert repair(two, [tmp_path / "backup.db"]).remaining == []
+        assert query(two, "SELECT * FROM score ORDER BY 1, 2, 3, 4") == before
 
     @pytest.mark.tampers
     @pytest.mark.parametrize("table", PARTITIONED)

@@ -265,14 +265,16 @@ def downgrade(version: str, yes: bool, database: str | None, output_format: str)
         suffrage db downgrade 0012 --yes
         suffrage db downgrade 0012 --yes --database sqlite:///results.db
     """
+    from tracker.connections.partition_conversion import BEGUN
     from tracker.connections.schema_versions import downgrade, known_versions
     from tracker.copying.downgrade import list_losses
     from tracker.database import connect
     from tracker.errors import NotFoundError
 
     engine = connect(database, create=False)
-    if version not in known_versions()[:-1]:
-        raise NotFoundError("version", version, known_versions()[:-1])
+    earlier = [known for known in known_versions()[:-1] if known != BEGUN]  # a store is never left in between
+    if version not in earlier:
+        raise NotFoundError("version", version, earlier)
     with show_activity("looking what would be lost"):
         losses = list_losses(engine, version)
     print_rows(losses, output_format, if_empty=f"Version {version} can hold everything in this store.")

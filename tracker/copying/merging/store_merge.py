@@ -10,7 +10,6 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import built_partitions
 from tracker.copying.merging.merged_names import MergedNames
 from tracker.copying.merging.merged_prompts import MergedPrompts
 from tracker.copying.merging.merged_runs import MergedRuns
@@ -48,7 +47,7 @@ def merge_store(
     url = session.connection().engine.url
     if url.get_backend_name() == "sqlite" and Path(str(url.database)).resolve() == path.resolve():
         raise BadInputError(path, "is the store itself.", advice="Choose the store to merge it into with --database.")
-    with open_source(path) as source, recorded_import(session, path), built_partitions(session.connection()):
+    with open_source(path) as source, recorded_import(session, path):
         return _merge(session, source, benchmark, on_conflict)
 
 

@@ -54,5 +54,6 @@ def load_metrics_of_run(session: Session, run_id: int, unit: Unit) -> list[str]:
     """Return the names of the metrics under which a run has scores of prompts or of whole tasks."""
     metric, run = tables.metric.c, tables.run.c
     joined = sa.join(tables.metric, tables.run, sa.true())
-    query = sa.select(metric.name).select_from(joined).where(run.id == run_id, has_scores(unit)).order_by(metric.id)
-    return list(session.scalars(query))
+    benchmark_id = session.scalar(sa.select(run.benchmark_id).where(run.id == run_id))
+    terms = run.id == run_id, has_scores(unit, benchmark_id=benchmark_id)
+    return list(session.scalars(sa.select(metric.name).select_from(joined).where(*terms).order_by(metric.id)))

@@ -78,7 +78,7 @@ def find_metric_id(session: Session, benchmark: BenchmarkKey, name: str) -> int:
     Raises:
         NotFoundError: the benchmark has no scores under it.
     """
-    scored = sa.or_(has_scores("prompt"), has_scores("task"))
+    scored = sa.or_(has_scores("prompt", benchmark_id=benchmark.id), has_scores("task"))
     query = (
         sa.select(tables.metric.c.name, tables.metric.c.id)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))

@@ -138,7 +138,7 @@ def _problem(
         sa.select(metric_columns.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .where(run.benchmark_id == benchmark.id, run.condition == ANSWER_ONLY, run.status == "complete")
-        .where(has_scores("prompt"))
+        .where(has_scores("prompt", benchmark_id=benchmark.id))
         .distinct()
     )
     names = sorted(session.scalars(stored))

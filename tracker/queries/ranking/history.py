@@ -98,7 +98,7 @@ class RunHistory(AnalysisInput):
             sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
-            .where(run.benchmark_id == benchmark.id, has_scores("prompt", split), *terms)
+            .where(run.benchmark_id == benchmark.id, has_scores("prompt", split, benchmark_id=benchmark.id), *terms)
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(

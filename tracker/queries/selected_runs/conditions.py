@@ -16,7 +16,7 @@ MAX_KEY = 2**31 - 1
 """Largest key of a finding or run: PostgreSQL rejects larger ones."""
 
 
-def has_scores(unit: Unit, split: Sequence[str] = ()) -> sa.ColumnElement[bool]:
+def has_scores(unit: Unit, split: Sequence[str] = (), *, benchmark_id: int | None = None) -> sa.ColumnElement[bool]:
     """Return whether `Run` has scores under `Metric`, of prompts or of whole tasks.
 
     A scalar subquery, so that both engines look up one key instead of reading all scores.
@@ -24,11 +24,13 @@ def has_scores(unit: Unit, split: Sequence[str] = ()) -> sa.ColumnElement[bool]:
     Args:
         unit: of the scores.
         split: splits of the prompts; none means all. Ignored for scores of whole tasks.
+        benchmark_id: benchmark of all runs of the query, if they have only one: PostgreSQL then plans for its
+            partition alone.
     """
     scores = tables.score if unit == "prompt" else tables.task_score
     terms = [scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id]
     if unit == "prompt":
-        terms.append(in_partition(scores, tables.run.c.benchmark_id))
+        terms.append(in_partition(scores, tables.run.c.benchmark_id if benchmark_id is None else benchmark_id))
     values = sa.select(sa.literal(1)).where(*terms).limit(1)
     if unit == "prompt" and restricts_split(split):
         values = values.join(tables.prompt, tables.prompt.c.id == tables.score.c.prompt_id).where(

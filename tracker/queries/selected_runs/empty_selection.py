@@ -65,7 +65,9 @@ def explain_no_scores(
         .where(tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete")
         .distinct()
     )
-    scored = session.execute(every.where(sa.or_(*(has_scores(unit) for unit in units)))).all()
+    scored = session.execute(
+        every.where(sa.or_(*(has_scores(unit, benchmark_id=benchmark.id) for unit in units)))
+    ).all()
     if not scored:
         if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
             return SelectionError(

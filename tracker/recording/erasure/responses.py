@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.write.undo_log import UndoLog
 from tracker.option_labels import option_letters
@@ -77,12 +78,15 @@ def erase_responses(session: Session, selection: ErasureSelection, day: date) ->
         n_kept += len(rows) - len(chosen)
         if not chosen:
             continue
-        keys = [column == sa.bindparam(f"key_{column.name}") for column in ANSWER.primary_key]
+        keys: list[sa.ColumnElement[bool]] = [
+            column == sa.bindparam(f"key_{column.name}") for column in ANSWER.primary_key
+        ]
         changes = [
             {f"key_{column.name}": getattr(row, column.name) for column in ANSWER.primary_key}
             | {"text": make_mark(row.text, day)}
             for row in chosen
         ]
+        keys.append(in_partitions_of_runs(session, ANSWER, {row.run_id for row in chosen}))
         session.connection().execute(sa.update(ANSWER).where(*keys), changes)
         n_texts += len(chosen)
         runs.update(row.run_id for row in chosen)
@@ -107,7 +111,8 @@ def _read_answers(session: Session, selection: ErasureSelection) -> Iterator[lis
         ANSWER.c.text.is_not(None), ANSWER.c.extraction.not_in(NOT_WRITTEN_BY_MODELS)
     )
     for run in selection.run_ids:
-        rows: Any = session.execute(query.where(ANSWER.c.run_id == run)).all()
+        of_run = ANSWER.c.run_id == run, in_partitions_of_runs(session, ANSWER, [run])
+        rows: Any = session.execute(query.where(*of_run)).all()
         selected: list[sa.Row[Any]] = [row for row in rows if _is_selected(selection, row.prompt_id, row.text)]
         for first in range(0, len(selected), ROWS_PER_BATCH):
             yield selected[first : first + ROWS_PER_BATCH]

@@ -17,7 +17,7 @@ from tracker.connections.driver_errors import driver, explain_driver_error, expl
 from tracker.connections.partitions import PARTITIONED, is_partitioned
 from tracker.copying.store_faults import SCORES, StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
-from tracker.database import lock_for_writing
+from tracker.database import MISPLACED, lock_for_writing
 from tracker.errors import BadInputError, DatabaseError, SuffrageError, first_line
 from tracker.integrity.row_hashes import Row
 from tracker.integrity.verification import snapshot
@@ -144,13 +144,15 @@ def repair(engine: sa.Engine, files: Sequence[Path] = ()) -> RepairResult:
         DatabaseError: the store cannot be written.
     """
     with _writing(engine) as connection:
-        _move_to_partitions(connection)
+        faults = list(find_store_faults(connection))
         with _open_sources(connection, files) as sources:
-            damages = list_damages(connection, find_store_faults(connection))
+            damages = list_damages(connection, faults)
             remedies = _find_remedies(connection, damages, sources)
         with _new_search_index(connection, remedies):
             first = _write(connection, remedies)
         connection.exec_driver_sql(_REMOVE_STRAY_SCORES)
+        if any(MISPLACED in fault.sentence for fault in faults):
+            _move_to_partitions(connection)
         restore_counters(connection)
     waiting = [remedy for remedy in first if not remedy.is_certain and may_restore(engine, remedy.damage)]
     again: list[Remedy] = []

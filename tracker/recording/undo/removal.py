@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partitions_of_runs
+from tracker.connections.partitions import PARTITIONED, in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
@@ -180,12 +180,24 @@ class _Removal:
 
     def _restore(self) -> None:
         for name in RESTORED:
-            for key, values in self.log.replaced.get(name, {}).items():
-                self._restore_row(metadata.tables[name], key, values, self.log.written.get(name, {}).get(key, {}))
+            table, replaced = metadata.tables[name], self.log.replaced.get(name, {})
+            further: sa.ColumnElement[bool] = sa.true()
+            if name in PARTITIONED and replaced:
+                further = in_partitions_of_runs(self.session, table, {key[0] for key in replaced})
+            for key, values in replaced.items():
+                self._restore_row(table, key, values, self.log.written.get(name, {}).get(key, {}), further)
 
-    def _restore_row(self, table: sa.Table, key: RowKey, values: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-        """Restore the values that nobody changed since."""
-        current = self.session.execute(sa.select(table).where(*_is_row(table, key))).mappings().first()
+    def _restore_row(
+        self,
+        table: sa.Table,
+        key: RowKey,
+        values: Mapping[str, Any],
+        written: Mapping[str, Any],
+        further: sa.ColumnElement[bool],
+    ) -> None:
+        """Restore the values of a row, which meets further terms, that nobody changed since."""
+        is_row = *_is_row(table, key), further
+        current = self.session.execute(sa.select(table).where(*is_row)).mappings().first()
         if current is None:
             return
         restored = {
@@ -197,7 +209,7 @@ class _Removal:
             columns = list(load_scores(self.session, key[0]).values())
             restored |= {"n_scores": sum(map(len, columns)), "checksum": compute_checksum(columns)}
         if restored:
-            self.session.execute(sa.update(table).where(*_is_row(table, key)).values(**restored))
+            self.session.execute(sa.update(table).where(*is_row).values(**restored))
             self.n_restored += 1
         if table.name == "prompt" and "task_id" in restored:
             alias = metadata.tables["prompt_alias"]
