@@ -7,7 +7,7 @@ program that was connected before finds neither ``score`` nor ``answer``, and ca
 
 from alembic import op
 
-from tracker.connections.partition_conversion import copy_rights, give_to_owner, refuse_dependents
+from tracker.connections.partition_conversion import check_dependents, copy_rights, give_to_owner
 from tracker.schema.partition_functions import FUNCTIONS, format_functions
 
 revision = "0015"
@@ -32,7 +32,7 @@ def upgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
-    refuse_dependents(connection, TABLES)
+    check_dependents(connection, TABLES)
     op.create_unique_constraint("uq_run_benchmark_id_id", "run", ["benchmark_id", "id"])
     op.execute(
         "CREATE TABLE moved_run (table_name varchar NOT NULL, run_id integer NOT NULL, "

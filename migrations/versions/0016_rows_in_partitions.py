@@ -7,11 +7,11 @@ from alembic import op
 
 from tracker.connections.partition_conversion import (
     KEYS,
+    check_dependents,
     column_names,
     compare_counts,
     convert_rows,
     copy_rights,
-    refuse_dependents,
 )
 
 revision = "0016"
@@ -49,7 +49,7 @@ def downgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
-    refuse_dependents(connection, KEYS)
+    check_dependents(connection, KEYS)
     op.execute("DROP TRIGGER benchmark_inserted ON benchmark")
     op.execute(
         "CREATE TABLE moved_run (table_name varchar NOT NULL, run_id integer NOT NULL, "
@@ -67,6 +67,7 @@ def downgrade():
         copy_rights(connection, partitioned, former)
     op.create_foreign_key("fk_answer_prompt_id_prompt", "answer_unpartitioned", "prompt", ["prompt_id"], ["id"])
     for verb, done in (("INSERT", "inserted"), ("UPDATE", "updated")):
+        op.execute(f"DROP TRIGGER score_{done} ON score_partitioned")
         op.execute(
             f"CREATE TRIGGER score_{done} AFTER {verb} ON score_unpartitioned REFERENCING NEW TABLE AS fresh "
             "FOR EACH STATEMENT EXECUTE FUNCTION score_has_parents()"

@@ -20,7 +20,7 @@ BEGUN, DONE = "0015", "0016"
 """Versions of a store whose rows are being moved, and whose rows are in partitions."""
 ROWS_PER_STEP = 1_000_000
 ROWS_OF_RUN = 2_000
-"""Least number of rows that a run counts for: it may have answers without scores."""
+"""Least number of rows to assume for a run: it may have answers without scores."""
 
 Progress = Callable[[int, int], None]
 Step = Callable[[], AbstractContextManager[sa.Connection]]
@@ -138,21 +138,22 @@ UNION SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgrelid = target AND NOT
 """
 
 
-def refuse_dependents(connection: sa.Connection, tables: Sequence[str]) -> None:
-    """Refuse to replace tables on which users have put something of theirs.
+def check_dependents(connection: sa.Connection, tables: Sequence[str]) -> None:
+    """Check that users have put nothing of theirs on tables that are replaced.
 
     Raises:
         DatabaseError: with the names.
     """
-    named = [
+    dependents = [
         f"{text} of {table}"
         for table in tables
         for text in connection.exec_driver_sql(_DEPENDENTS.replace("target", f"'{table}'::regclass")).scalars()
     ]
-    if named:
+    if dependents:
+        names = join_names(dependents, MAX_NAMES)
         raise DatabaseError(
-            f"The tables {' and '.join(tables)} are replaced, and would lose: {join_names(named, MAX_NAMES)}. Drop "
-            "them, run the command again, and create them anew."
+            f"The tables {' and '.join(tables)} are replaced, and would lose: {names}. Drop them, run the command "
+            "again, and create them anew."
         )
 
 

@@ -100,7 +100,8 @@ def built_partitions(connection: sa.Connection) -> Iterator[None]:
         yield
         return
     connection.exec_driver_sql(f"SET CONSTRAINTS {_TRIGGER} DEFERRED")
-    started: dict[tuple[str, int], str] = connection.info.setdefault(BUILT, {})
+    information = connection.info  # a lost connection has none
+    started: dict[tuple[str, int], str] = information.setdefault(BUILT, {})
     try:
         yield
         for (table, benchmark_id), target in started.items():
@@ -108,7 +109,7 @@ def built_partitions(connection: sa.Connection) -> Iterator[None]:
                 connection.execute(sa.select(sa.func.attach_partition(table, benchmark_id)))
         connection.exec_driver_sql(f"SET CONSTRAINTS {_TRIGGER} IMMEDIATE")
     finally:
-        connection.info.pop(BUILT, None)
+        information.pop(BUILT, None)
 
 
 def target_table(connection: sa.Connection, table: str, benchmark_id: int) -> str:

@@ -141,13 +141,13 @@ def test_the_owner_of_the_store_remains_its_owner_when_an_administrator_upgrades
     execute(engine, f"CREATE ROLE {owner}", *(f'ALTER TABLE "{table}" OWNER TO {owner}' for table in tables))
     upgrade(engine)
     with engine.connect() as connection:
-        others = connection.exec_driver_sql(
+        wrongly_owned = connection.exec_driver_sql(
             "SELECT relname FROM pg_class WHERE relname ~ '^(score|answer)(_|$)' AND relkind IN ('r', 'p') "
             "AND pg_get_userbyid(relowner) = current_user UNION "
             "SELECT proname FROM pg_proc WHERE proname ~ 'partition' AND pg_get_userbyid(proowner) = current_user "
             "AND pronamespace = 'public'::regnamespace"
         )
-        assert others.scalars().all() == []
+        assert wrongly_owned.scalars().all() == []
     assert_sound(engine, rows)
     execute(engine, f"REASSIGN OWNED BY {owner} TO CURRENT_USER", f"DROP OWNED BY {owner}", f"DROP ROLE {owner}")
 
@@ -191,7 +191,7 @@ def test_an_upgrade_that_stops_at_any_step_is_continued(
     assert_sound(engine, rows)
 
 
-def test_an_interrupted_upgrade_that_is_taken_back_leaves_nothing_for_the_next_one(
+def test_a_downgrade_of_an_interrupted_upgrade_leaves_nothing_for_the_next_one(
     former: tuple[sa.Engine, Rows], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, rows = former
@@ -232,7 +232,7 @@ def test_the_number_of_moved_runs_only_grows(former: tuple[sa.Engine, Rows], mon
     assert seen == [(done, total) for done in range(1, total + 1)]
 
 
-def test_the_command_says_what_it_did(former: tuple[sa.Engine, Rows]) -> None:
+def test_the_command_prints_the_versions(former: tuple[sa.Engine, Rows]) -> None:
     engine, rows = former
     address = engine.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(suffrage, ["db", "upgrade", "--database", address])

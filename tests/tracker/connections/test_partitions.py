@@ -65,12 +65,12 @@ def count_scans(engine: sa.Engine) -> dict[str, int]:
 class TestPlaceOfRows:
     @pytest.mark.parametrize("table", PARTITIONED)
     def test_an_import_puts_every_row_into_the_partition_of_its_benchmark(self, two: sa.Engine, table: str) -> None:
-        found = query(
+        counts = query(
             two,
             f"SELECT {table}.tableoid::regclass::text, run.benchmark_id, count(*) FROM {table} "
             "JOIN run ON run.id = run_id GROUP BY 1, 2 ORDER BY 2",
         )
-        assert found == [(f"{table}_{n}", n, N_PROMPTS * len(MODELS)) for n in (1, 2)]
+        assert counts == [(f"{table}_{n}", n, N_PROMPTS * len(MODELS)) for n in (1, 2)]
 
     def test_a_row_without_benchmark_is_moved_there(self, two: sa.Engine) -> None:
         execute(two, "INSERT INTO score SELECT run_id, metric_id, prompt_id, trial + 1, value FROM score")

@@ -34,8 +34,8 @@ def upgrade(database: str | None) -> None:
     """Upgrade the store to the version of this program.
 
     Creates the store if there is none. Applies the database migrations that it lacks, and makes a faulty
-    search index anew. An interrupted upgrade is undone; that of a PostgreSQL store of version 0014 or earlier
-    continues where it stopped when the command runs again.
+    search index anew. An interrupted upgrade is undone; that of a PostgreSQL store of version 0014 or
+    earlier continues when the command runs again.
 
     Examples:
         suffrage db upgrade
