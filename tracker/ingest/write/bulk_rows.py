@@ -32,7 +32,7 @@ from tracker.integrity.recorder import recorded_rows
 from tracker.schema import Answer, Score
 
 ROWS_PER_STATEMENT = 200
-ROWS_PER_COPY = 1_000_000
+ROWS_PER_COPY = 200_000
 
 
 def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) -> None:
