@@ -79,7 +79,7 @@ def downgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
-    op.execute("DROP FUNCTION store_is_being_upgraded() CASCADE")
+    op.execute("DROP FUNCTION IF EXISTS store_is_being_upgraded() CASCADE")
     partitions = connection.exec_driver_sql(
         "SELECT quote_ident(relname) FROM pg_class WHERE relname ~ '^(score|answer)_[0-9]+$' AND NOT relispartition "
         "AND relnamespace = current_schema()::regnamespace"

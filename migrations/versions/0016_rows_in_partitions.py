@@ -40,7 +40,7 @@ def upgrade():
         op.drop_table(f"{table}_unpartitioned")
         op.rename_table(f"{table}_partitioned", table)
     op.drop_table("moved_run")
-    op.execute("DROP FUNCTION store_is_being_upgraded() CASCADE")
+    op.execute("DROP FUNCTION IF EXISTS store_is_being_upgraded() CASCADE")
     for statement in TRIGGERS:
         op.execute(statement)
 
@@ -72,7 +72,3 @@ def downgrade():
             f"CREATE TRIGGER score_{done} AFTER {verb} ON score_unpartitioned REFERENCING NEW TABLE AS fresh "
             "FOR EACH STATEMENT EXECUTE FUNCTION score_has_parents()"
         )
-    op.execute(
-        "CREATE FUNCTION store_is_being_upgraded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "RAISE object_not_in_prerequisite_state USING MESSAGE = 'the store is being upgraded'; END $$"
-    )

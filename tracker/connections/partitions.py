@@ -67,10 +67,10 @@ def in_partitions_of_runs(session: Session, table: sa.FromClause, run_ids: Colle
 
     Args:
         session: the store.
-        table: ``score`` or ``answer``; other terms select rows of the runs.
+        table: the table; other terms select rows of the runs. The term is always true for one without partitions.
         run_ids: keys of the runs.
     """
-    if session.get_bind().dialect.name == "sqlite":
+    if session.get_bind().dialect.name == "sqlite" or getattr(table, "name", "") not in PARTITIONED:
         return sa.true()
     return _benchmark_column(table).in_(sorted(set(find_benchmarks(session.connection(), run_ids).values())))
 

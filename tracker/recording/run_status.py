@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import PARTITIONED, in_partitions_of_runs
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.errors import ConflictError
 from tracker.queries.catalogue.listing import RunRow, find_run
 from tracker.queries.findings.staleness import compare_staleness, list_stale_findings
@@ -133,9 +133,7 @@ def preview_deletion(session: Session, keys: Sequence[int]) -> DeletionPreview:
     rows = tuple(_runs(session, keys))
 
     def counted(table: sa.TableClause) -> int:
-        terms: list[sa.ColumnElement[bool]] = [table.c.run_id.in_(keys)]
-        if table.name in PARTITIONED:
-            terms.append(in_partitions_of_runs(session, table, keys))
+        terms = table.c.run_id.in_(keys), in_partitions_of_runs(session, table, keys)
         return session.scalar(sa.select(sa.func.count()).select_from(table).where(*terms)) or 0
 
     used = tables.finding_run.c

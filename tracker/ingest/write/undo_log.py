@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sqlalchemy import event
 from sqlalchemy.orm import Session, UOWTransaction
 
-from tracker.connections.partitions import PARTITIONED, in_partitions_of_runs
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.score_columns import ScoreColumn
@@ -142,9 +142,7 @@ class UndoLog:
         unknown = {key for key in keys if not self.is_added(table.name, *key)}
         firsts = sorted({key[0] for key in unknown})
         for part in split_keys(firsts):
-            terms: list[sa.ColumnElement[bool]] = [primary[0].in_(part)]
-            if table.name in PARTITIONED:
-                terms.append(in_partitions_of_runs(session, table, part))
+            terms = primary[0].in_(part), in_partitions_of_runs(session, table, part)
             query = sa.select(*primary, *(table.c[name] for name in names))
             for row in session.connection().execute(query.where(*terms)):
                 key = tuple(row[: len(primary)])

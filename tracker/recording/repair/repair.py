@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import exc
 
 from tracker.connections.driver_errors import driver, explain_driver_error, explained_errors
-from tracker.connections.partitions import PARTITIONED, is_partitioned
+from tracker.connections.partitions import PARTITIONED
 from tracker.copying.store_faults import SCORES, StoreFault, find_store_faults
 from tracker.copying.store_files import UNREADABLE
 from tracker.database import MISPLACED, lock_for_writing
@@ -190,11 +190,10 @@ def _open_sources(connection: sa.Connection, files: Sequence[Path]) -> Iterator[
 def _move_to_partitions(connection: sa.Connection) -> None:
     """Move rows to the partition of the benchmark of their run; another program may have moved them away."""
     for table in PARTITIONED:
-        if is_partitioned(connection, table):
-            connection.exec_driver_sql(
-                f"UPDATE {table} SET benchmark_id = run.benchmark_id FROM run "
-                f"WHERE run.id = run_id AND run.benchmark_id <> {table}.benchmark_id"
-            )
+        connection.exec_driver_sql(
+            f"UPDATE {table} SET benchmark_id = run.benchmark_id FROM run "
+            f"WHERE run.id = run_id AND run.benchmark_id <> {table}.benchmark_id"
+        )
 
 
 def _find_remedies(connection: sa.Connection, damages: Iterable[Damage], sources: Sequence[RowSource]) -> list[Remedy]:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import PARTITIONED, in_partitions_of_runs
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
@@ -181,9 +181,7 @@ class _Removal:
     def _restore(self) -> None:
         for name in RESTORED:
             table, replaced = metadata.tables[name], self.log.replaced.get(name, {})
-            further: sa.ColumnElement[bool] = sa.true()
-            if name in PARTITIONED and replaced:
-                further = in_partitions_of_runs(self.session, table, {key[0] for key in replaced})
+            further = in_partitions_of_runs(self.session, table, {key[0] for key in replaced})
             for key, values in replaced.items():
                 self._restore_row(table, key, values, self.log.written.get(name, {}).get(key, {}), further)
 
