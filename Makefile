@@ -32,9 +32,9 @@ lint: .venv/all.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tables as queries name them, after each change of `tracker/schema`.
+# The tables as queries name them and as new stores have them, after each change of `tracker/schema`.
 tables: .venv/all.stamp
-	$(BIN)/python tests/tracker/queries/sql/make_tables.py
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python tests/tracker/queries/sql/make_tables.py
 
 # Every command of README.md and docs/ is run, and its output put into the page.
 docs-outputs: .venv/all.stamp

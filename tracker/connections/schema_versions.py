@@ -129,10 +129,12 @@ def _migrate(engine: sa.Engine, revision: str) -> None:
 
 
 def _create_store(connection: sa.Connection) -> bool:
-    """Create the tables of a new SQLite store; return False if that is left to the migrations."""
+    """Create the tables of a new store; return False if that is left to the migrations."""
+    from tracker.connections.new_store import create_tables
     from tracker.integrity.stored_checksums import replace_checksums
-    from tracker.schema.new_sqlite_store import create_tables
 
+    if sa.inspect(connection).has_table(VERSION_TABLE):
+        return False
     if not create_tables(connection, migrations_folder(), known_versions()[-1]):
         return False
     replace_checksums(connection)
