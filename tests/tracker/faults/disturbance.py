@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from operations import Contents, Operation, Place, find_unsound, list_mlflow_runs, read_contents
+from operations import Operation, Place, list_mlflow_runs
 from protocol_server import ProtocolServer
+from store_state import Contents, read_state
 
 from tracker import database
 
@@ -71,13 +72,13 @@ def prepare(
         stores.drop_last()
 
     place = copy_place()
-    before = read_contents(operation.result(place))
+    before = read_state(operation.result(place), checked=False).contents
     run_here(lambda: operation.run(place))
-    assert find_unsound(operation.result(place)) == []
-    after = read_contents(operation.result(place))
+    result = read_state(operation.result(place))
+    assert result.faults == []
     published = list_mlflow_runs(place.mlflow) if operation.name == "publication" else []
-    assert before != after or published
-    return Disturbance(operation, start, copy_place, drop_place, before, after, published)
+    assert before != result.contents or published
+    return Disturbance(operation, start, copy_place, drop_place, before, result.contents, published)
 
 
 def run_here(work: Callable[[], object]) -> None:

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
-
-from tracker import schema
 from tracker.cli import main
 from tracker.connections.partition_conversion import BEGUN
-from tracker.connections.schema_versions import current_version, known_versions, upgrade
-from tracker.copying.store_faults import find_store_faults
-from tracker.database import create_unchecked_engine, transaction
-from tracker.run_settings import USAGE
-from tracker.schema.search_index import find_search_faults
+from tracker.connections.schema_versions import upgrade
+from tracker.database import create_unchecked_engine
 
 OLD_DATABASES = Path(__file__).parents[2] / "old_databases"
-VOLATILE = {"created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum"}
-"""Columns that differ between two runs of the same command. Checksums cover keys, and `find_unsound` verifies them."""
-WITHOUT = {"checksum", "database", "undo_record", "publication", "evaluation_lease"}
-"""Tables with random keys, times or addresses of MLflow."""
-
-Contents = Mapping[str, Sequence[str]]
-MakeStore = Callable[[], str]
-"""Makes an empty store, and returns its URL."""
 
 
 @dataclass(frozen=True)
@@ -203,82 +189,6 @@ OPERATIONS = {
         ),
     )
 }  # fmt: skip
-
-
-def read_contents(url: str) -> Contents:
-    """The rows of all tables, with keys by order instead of by number: those of rolled back rows are not used again.
-
-    The records of failed analyses are left out: `count_failed_analyses`.
-    """
-    engine = create_unchecked_engine(url)
-    try:
-        if current_version(engine) != known_versions()[-1]:
-            return {"version": [str(current_version(engine))]}
-        with engine.connect() as connection:
-            return _read_rows(connection)
-    finally:
-        engine.dispose()
-
-
-def _read_rows(connection: sa.Connection) -> Contents:
-    rows = {
-        table.name: connection.execute(sa.select(table).order_by(*table.primary_key)).mappings().all()
-        for table in schema.metadata.sorted_tables
-        if table.name not in WITHOUT
-    }
-    failed = {row["id"] for row in rows["finding"] if row["status"] == "failed"}
-    rows["finding"] = [row for row in rows["finding"] if row["id"] not in failed]
-    rows["finding_run"] = [row for row in rows["finding_run"] if row["finding_id"] not in failed]
-    places = {
-        name: {row["id"]: number for number, row in enumerate(found_rows)}
-        for name, found_rows in rows.items()
-        if found_rows and "id" in found_rows[0]
-    }
-
-    def normalize(table: sa.Table, row: Mapping[str, object]) -> str:
-        values = {}
-        for column in table.columns:
-            if column.name in VOLATILE:
-                continue
-            parent = next((key.column.table.name for key in column.foreign_keys), None)
-            parent = {"prompt_id": "prompt", "metric_id": "metric"}.get(column.name, parent)
-            parent = table.name if column.name == "id" else parent
-            value = row[column.name]
-            if isinstance(value, dict) and USAGE in value:  # it has seconds
-                value = {**value, USAGE: value[USAGE].get("n_prompts")}
-            values[column.name] = places.get(parent, {}).get(value, value) if parent else value
-        return repr(values)
-
-    return {
-        table.name: sorted(normalize(table, row) for row in rows[table.name])
-        for table in schema.metadata.sorted_tables
-        if table.name in rows
-    }
-
-
-def count_failed_analyses(url: str) -> int:
-    """The number of findings that say that an analysis failed."""
-    engine = create_unchecked_engine(url)
-    try:
-        if current_version(engine) != known_versions()[-1]:
-            return 0
-        with engine.connect() as connection:
-            return connection.scalar(sa.text("SELECT count(*) FROM finding WHERE status = 'failed'")) or 0
-    finally:
-        engine.dispose()
-
-
-def find_unsound(url: str) -> list[str]:
-    """Faults of a store, if it has the present version."""
-    engine = create_unchecked_engine(url)
-    try:
-        if current_version(engine) != known_versions()[-1]:
-            return []
-        with transaction(engine, write=False) as session:
-            connection = session.connection()
-            return [*map(str, find_store_faults(connection)), *find_search_faults(connection)]
-    finally:
-        engine.dispose()
 
 
 def list_mlflow_runs(uri: str) -> list[str]:

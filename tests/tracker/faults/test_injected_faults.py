@@ -11,16 +11,8 @@ import pytest
 from disturbance import Disturbance
 from forked_process import fork
 from injection import KINDS, Faults, Kind
-from operations import (
-    OPERATIONS,
-    Contents,
-    Operation,
-    Place,
-    count_failed_analyses,
-    find_unsound,
-    list_mlflow_runs,
-    read_contents,
-)
+from operations import OPERATIONS, Operation, Place, list_mlflow_runs
+from store_state import Contents, read_state
 
 EVERY, SAMPLED = 300, 300
 """Every call up to the first number can fail in the soak, and as many later ones as the second, drawn at random."""
@@ -79,8 +71,11 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
         wrong.append("a traceback")
     if code == 1 and "Error: " not in output:
         wrong.append("no message")
-    wrong += find_unsound(place.url) + find_unsound(operation.result(place))
-    now = read_contents(operation.result(place))
+    state = read_state(operation.result(place))
+    wrong += state.faults
+    if operation.result(place) != place.url:
+        wrong += read_state(place.url).faults
+    now = state.contents
     is_done = now == disturbance.after
     is_halfway = place.url.startswith("postgresql") and now == {"version": [operation.halfway]}
     if not (is_done or is_halfway or is_untouched(disturbance, now) or operation.is_gradual):
@@ -105,12 +100,14 @@ def check_again(disturbance: Disturbance, place: Place) -> list[str]:
     again = fork(work, place.folder / "again.txt")
     output = again.wait()
     wrong = [] if again.returncode == 0 else [f"the next run fails: {output[-600:]} after {describe_fault(place)}"]
-    contents = read_contents(operation.result(place))
-    if contents != disturbance.after:
-        wrong.append(f"the next run differs: {differences(disturbance.after, contents)} after {describe_fault(place)}")
-    wrong += find_unsound(operation.result(place))
-    if (n_failed := count_failed_analyses(operation.result(place))) > 1:
-        wrong.append(f"one failure is recorded {n_failed} times: {describe_fault(place)}")
+    state = read_state(operation.result(place))
+    wrong += state.faults
+    if state.contents != disturbance.after:
+        wrong.append(
+            f"the next run differs: {differences(disturbance.after, state.contents)} after {describe_fault(place)}"
+        )
+    if state.n_failed_analyses > 1:
+        wrong.append(f"one failure is recorded {state.n_failed_analyses} times: {describe_fault(place)}")
     if disturbance.published and (runs := list_mlflow_runs(place.mlflow)) != disturbance.published:
         wrong.append(f"MLflow has {len(runs)} runs instead of {len(disturbance.published)}: {describe_fault(place)}")
     return wrong

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from forked_process import WAIT, ForkedProcess, fork
-from operations import OPERATIONS, Place, find_unsound
+from operations import OPERATIONS, Place
+from store_state import read_state
 
 from tracker.connections.schema_versions import current_version, known_versions, upgrade
 from tracker.copying.store_copy import copy_store
@@ -92,7 +93,7 @@ def test_readers_never_see_a_part_of_an_import(store_url: str, tmp_path: Path) -
     readers = [fork(lambda: read_until(deadline, store_url), tmp_path / f"reader{i}.txt") for i in range(N_READERS)]
     n_imports, n_snapshots = finish(writers, "imports"), finish(readers, "snapshots")
     assert min(n_imports, n_snapshots) > 0
-    assert find_unsound(store_url) == []
+    assert read_state(store_url).faults == []
     engine = connect(store_url)
     with engine.connect() as connection:
         n_scores = connection.scalar(sa.text("SELECT count(*) FROM score"))
@@ -155,7 +156,7 @@ def test_readers_see_all_of_a_copy_or_nothing(tmp_path: Path, store_url: str) ->
         source.dispose()
         target.dispose()
     assert seen == [f"{empty} of {expected}", f"{expected} of {expected}"]
-    assert find_unsound(store_url) == []
+    assert read_state(store_url).faults == []
 
 
 def test_readers_see_a_store_before_its_upgrade_or_after(tmp_path: Path) -> None:
