@@ -24,7 +24,7 @@ from analyses.numerics.similarity.distributions import (
     join_distances,
 )
 from analyses.numerics.similarity.engine import KERNELS, Engine
-from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.pairs.pair_counter import PairCounter, find_places
 from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts
 from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
@@ -77,7 +77,29 @@ class DrawBlock:
 
     def without_counts(self) -> DrawBlock:
         """What is needed once the counts are in the pool."""
-        return replace(self, used=self.used[:0], counts=self.counts[:, :0], total=self.total[:0])
+        empty = {name: getattr(self, name)[..., :0].copy() for name in ("used", "counts", "total")}
+        return replace(self, **empty)  # slices alone would keep the arrays alive
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One similarity of the observed and all drawn tables together.
+
+    Attributes:
+        places: ``(m,)``, see `find_places`.
+        counts: ``(m,)`` of all tables.
+        observed: ``(m,)`` of the observed table.
+    """
+
+    places: NDArray[np.intp]
+    counts: Counts
+    observed: Counts
+
+    @classmethod
+    def join(cls, observed: Counts, drawn: Counts) -> Pool:
+        """Return the pool from the counts at all values of the lattice."""
+        places = find_places(observed[None, :], drawn[None, :])
+        return cls(places, observed[places] + drawn[places], observed[places])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,37 +143,54 @@ class NullDraws:
     def count(self, run: range) -> tuple[PairCounts, Counts, bool]:
         """Counts and `compute_row_sum_spread` of some draws, and whether any differs from the observed table."""
         counter, dtype = self.counter, self.counter.dtype
-        counts = PairCounts(np.empty((len(run), counter.n_values), dtype), np.empty((len(run), N_SIDES), dtype))
-        row_sums, differs = np.empty(len(run), dtype), False
+        sides, row_sums = np.empty((len(run), N_SIDES), dtype), np.empty(len(run), dtype)
+        values = np.empty((len(run), counter.n_values), dtype) if len(run) > 1 else None
+        differs = False
         for b, permutation in enumerate(run):
             bits = self.tables.draw(permutation)
-            counts.values[b], counts.sides[b] = counter.count(bits)
+            drawn, sides[b] = counter.count(bits)
+            if values is None:  # a large lattice: no second array
+                values = drawn[None, :]
+            else:
+                values[b] = drawn
             row_sums[b] = compute_row_sum_spread(bits, counter.weights)
             differs = differs or not np.array_equal(bits, self.table.packed.bits)
-        return counts, row_sums, differs
+        assert values is not None
+        return PairCounts(values, sides), row_sums, differs
 
     def describe_block(self, block: int) -> DrawBlock:
         """What the draws of one block leave behind."""
-        run = self.runs[block]
+        run, counter = self.runs[block], self.counter
         (counts, sides), row_sums, differs = self.count(run)
+        used = np.flatnonzero(counts[0] if len(run) == 1 else counts.any(axis=0))
         statistics = np.empty((len(run), len(self.similarities), len(STATISTICS)))
         signs = np.zeros(statistics.shape, np.int8)
+        seen, seen_sides = (part[None, :] for part in self.observed)
         for i, similarity in enumerate(self.similarities):
-            lattice = self.counter.lattice(similarity)
-            drawn = np.ascontiguousarray(self.counter.select(similarity, counts, sides))
-            if self.counter.weights is None:
+            places = self.find_places(similarity, used)
+            lattice, drawn = counter.lattice(similarity).at(places), counter.select(similarity, counts, sides, places)
+            if counter.weights is None:
+                observed = counter.select(similarity, seen, seen_sides, places)[0]
                 invariant = self.invariant_statistics(similarity)
-                statistics[:, i], signs[:, i] = compare_exactly(
-                    lattice, self.observed_counts(similarity), drawn, invariant
-                )
+                statistics[:, i], signs[:, i] = compare_exactly(lattice, observed, drawn, invariant)
             else:
                 statistics[:, i] = describe_masses(drawn, lattice.values)
-        used = np.flatnonzero(counts.any(axis=0))
-        kept = counts[:, used] if self.keeps_counts else counts[:0, used]
-        kept, total = _shrink(kept), _shrink(counts.sum(axis=0)[used])
+        kept = counts.take(used, 1)
+        kept, total = _shrink(kept if self.keeps_counts else kept[:0]), _shrink(kept.sum(axis=0))
         return DrawBlock(used.astype(np.int32), kept, sides, total, statistics, signs, row_sums, differs)
 
-    def distances(self, run: range, block: DrawBlock, pools: list[Counts]) -> list[KsDistances]:
+    def find_places(self, similarity: Similarity, used: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Values of a lattice that the observed table or one of some draws has, with its ends; see `find_places`.
+
+        Args:
+            similarity: whose lattice it is.
+            used: places among all lattices at which a draw has counts, ascending.
+        """
+        part = self.counter.part(similarity)
+        first, last = np.searchsorted(used, [part.start, part.stop])
+        return np.union1d(used[first:last] - part.start, find_places(self.observed.values[None, part]))
+
+    def distances(self, run: range, block: DrawBlock, pools: list[Pool]) -> list[KsDistances]:
         """For each similarity, the observed table's distance from the pool, and that of the draws of one block."""
         if self.keeps_counts:
             counts, sides = np.zeros((len(run), self.counter.n_values), self.counter.dtype), block.sides
@@ -160,11 +199,7 @@ class NullDraws:
             (counts, sides), _, _ = self.count(run)
         compare = compare_distances if self.counter.weights is None else compare_weighted_distances
         return [
-            compare(
-                self.observed_counts(similarity),
-                np.ascontiguousarray(self.counter.select(similarity, counts, sides)),
-                pool,
-            )
+            compare(pool.observed, self.counter.select(similarity, counts, sides, pool.places), pool.counts)
             for similarity, pool in zip(self.similarities, pools, strict=True)
         ]
 
@@ -222,7 +257,7 @@ def compare_binary(
 
 def _compare_with_draws(draws: NullDraws) -> SimilarityTests:
     blocks, pooled = _describe_draws(draws)
-    pools = [draws.observed_counts(s) + drawn for s, drawn in zip(draws.similarities, pooled, strict=True)]
+    pools = [Pool.join(draws.observed_counts(s), drawn) for s, drawn in zip(draws.similarities, pooled, strict=True)]
     distances = map_blocks(lambda block: draws.distances(draws.runs[block], blocks[block], pools), len(blocks))
     reason = draws.unchanged_reason(blocks)
     table, n_pairs = draws.table, draws.counter.n_pairs()

@@ -8,7 +8,7 @@ of counts over a few hundred to a few thousand values, whatever the number of ro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Lattice:
         by_overlap: ``(k + 1,)`` int64, by the number of shared cells.
         by_ones: ``(k + 1, k + 1)`` int32, by the number of ones of either row.
         stride: cells from one number of common ones to the next.
-        numbers: ``(m, 3)`` int64, integers that stand for each value, see ``exact``.
+        numbers: ``(m, 3)`` int16, integers that stand for each value, see ``exact``.
         exact: the value of one row of ``numbers`` without rounding.
     """
 
@@ -44,7 +44,7 @@ class Lattice:
     by_overlap: NDArray[np.int64]
     by_ones: NDArray[np.int32]
     stride: int
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int16]
     exact: Callable[[int, int, int], ExactSqrtSum]
 
     @property
@@ -56,6 +56,10 @@ class Lattice:
         """Value ``i`` without rounding."""
         a, b, c = self.numbers[i]
         return self.exact(int(a), int(b), int(c))
+
+    def at(self, places: NDArray[np.intp]) -> Lattice:
+        """Return some of the values, for statistics of tables without pairs at the others; cells keep their places."""
+        return replace(self, values=self.values[places], numbers=self.numbers[places])
 
 
 class LatticeCells(NamedTuple):
@@ -116,6 +120,11 @@ def _distinct(keys: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     return order[is_first], position
 
 
+def _stack(*numbers: NDArray[Any]) -> NDArray[np.int16]:
+    """Return numbers of at most `MAX_COLUMNS` as columns."""
+    return np.stack([part.astype(np.int16) for part in numbers], axis=1)
+
+
 def _ones_of_both(n_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     s, t = np.meshgrid(np.arange(n_columns + 1), np.arange(n_columns + 1), indexing="ij")
     return s, t
@@ -135,7 +144,7 @@ def hamming_lattice(n_columns: int, overlaps: NDArray[np.int64]) -> Lattice:
         by_overlap=np.arange(n_columns + 1) * (n_columns + 2),
         by_ones=(-s - t).astype(np.int32),
         stride=2,
-        numbers=np.stack([agree[first], o[first], np.zeros_like(first)], axis=1),
+        numbers=_stack(agree[first], o[first], np.zeros_like(first)),
         exact=_fraction,
     )
 
@@ -155,7 +164,7 @@ def jaccard_lattice(n_columns: int, _: NDArray[np.int64]) -> Lattice:
         by_overlap=np.zeros(n_columns + 1, np.int64),
         by_ones=((s + t) * (n_columns + 1)).astype(np.int32),
         stride=-n_columns,
-        numbers=np.stack([numerator[first], denominator[first], np.zeros_like(first)], axis=1),
+        numbers=_stack(numerator[first], denominator[first], np.zeros_like(first)),
         exact=_fraction,
     )
 
@@ -171,7 +180,7 @@ def cosine_lattice(n_columns: int, _: NDArray[np.int64]) -> Lattice:
     c = np.concatenate([np.tile(ones[: a + 1], n_columns + 1 - a) for a in ones])
     product = np.maximum(s * t, 1)
     first, position = _distinct(c * c / product)
-    numbers = np.stack([c[first], np.maximum(s[first], 1), np.maximum(t[first], 1)], axis=1)
+    numbers = _stack(c[first], np.maximum(s[first], 1), np.maximum(t[first], 1))
     left, right = _ones_of_both(n_columns)
     low, high = np.minimum(left, right), np.maximum(left, right)
     of_row = np.concatenate([[0], np.cumsum((n_columns + 1 - np.arange(n_columns)) * (np.arange(n_columns) + 1))])
@@ -181,6 +190,6 @@ def cosine_lattice(n_columns: int, _: NDArray[np.int64]) -> Lattice:
         by_overlap=np.zeros(n_columns + 1, np.int64),
         by_ones=(of_row[low] + (high - low) * (low + 1)).astype(np.int32),
         stride=1,
-        numbers=numbers.astype(np.int64),
+        numbers=numbers,
         exact=_cosine,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,9 @@ from tracker.statistics.jit import bit_counts, jit, popcount
 
 MAX_PATTERNS = 64
 """With more patterns of missing cells than this, pairs are counted one by one."""
+MIN_MAPPED = 1 << 22
+"""Bytes from which an array is memory of its own, which the system has back at once. That of an allocator, which has
+some for each thread, stays with the process: with two workers, up to 250 MB."""
 
 
 @jit
@@ -107,6 +111,24 @@ def _sum_each_row(packed: Any, weights: Any, cells: Any, values: Any, sums: Any,
             row_sums[i] = total
 
 
+def find_places(*counts: Counts) -> NDArray[np.intp]:
+    """Return the values of a lattice that any table has, and the first and the last, which `Similarity.adjust` changes.
+
+    Most values of a large lattice are of no table.
+
+    Args:
+        counts: ``(n, m)`` at all values of the lattice.
+    """
+    is_used = np.any([part.any(axis=0) for part in counts], axis=0)
+    is_used[[0, -1]] = True
+    return np.flatnonzero(is_used)
+
+
+def _new_array(size: int, dtype: type[Any]) -> NDArray[Any]:
+    n_bytes = size * np.dtype(dtype).itemsize
+    return np.empty(size, dtype) if n_bytes < MIN_MAPPED else np.frombuffer(mmap.mmap(-1, n_bytes), dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class PairCounter:
     """Counts the pairs of one table's rows, whatever their scores.
@@ -164,7 +186,7 @@ class PairCounter:
         return np.ones(self.packed.bits.shape[0], np.int64) if self.weights is None else self.weights
 
     def _new_counts(self) -> PairCounts:
-        return PairCounts(np.empty(self.n_values, self.dtype), np.empty(N_SIDES, self.dtype))
+        return PairCounts(_new_array(self.n_values, self.dtype), np.empty(N_SIDES, self.dtype))
 
     def n_pairs(self) -> int:
         """Pairs of rows that share a cell."""
@@ -190,18 +212,34 @@ class PairCounter:
         means[self.packed.order[has_partners]] = sums.T[has_partners] / partners[has_partners, None]
         return dict(zip(self.lattices, means.T, strict=True))
 
-    def select(self, similarity: Similarity, values: Counts, sides: Counts) -> Counts:
-        """Counts of one similarity from counts of all lattices; both ``(n, ...)``."""
+    def select(
+        self, similarity: Similarity, values: Counts, sides: Counts, places: NDArray[np.intp] | None = None
+    ) -> Counts:
+        """Counts of one similarity from counts of all lattices; both ``(n, ...)``.
+
+        Args:
+            similarity: the similarity.
+            values: ``(n, n_values)``.
+            sides: ``(n, N_SIDES)``.
+            places: of some values of the lattice, see `find_places`; None for all.
+        """
+        counts = values[:, self.part(similarity)]
+        if places is not None:
+            counts = counts.take(places, 1)
+        elif similarity.adjust:
+            counts = counts.copy()
+        if similarity.adjust:
+            similarity.adjust(counts, sides)
+        return counts
+
+    def part(self, similarity: Similarity) -> slice:
+        """Where the values of one similarity are among those of all lattices."""
         stop = 0
         for choice, lattice in self.lattices.items():
             start, stop = stop, stop + lattice.size
             if choice == similarity.choice:
                 break
-        counts = values[:, start:stop]
-        if similarity.adjust:
-            counts = counts.copy()
-            similarity.adjust(counts, sides)
-        return counts
+        return slice(start, stop)
 
     def lattice(self, similarity: Similarity) -> Lattice:
         """The lattice of one similarity."""

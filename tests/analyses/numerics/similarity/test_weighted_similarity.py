@@ -242,6 +242,15 @@ class TestLaws:
         monkeypatch.setattr(binary_similarity, "MAX_KEPT", 0)
         assert same_bytes(kept, compare_binary(scores, n_permutations=170, null=null, seed=3))
 
+    def test_blocks_without_counts_keep_no_counts_in_memory(self):
+        counts = np.arange(40, dtype=np.int64).reshape(4, 10)
+        arrays = counts, counts, counts[0], np.zeros((4, 1, 4)), np.zeros((4, 1, 4), np.int8), counts[:, 0]
+        block = binary_similarity.DrawBlock(np.arange(10, dtype=np.int32), *arrays, differs=True).without_counts()
+        assert block.sides is counts
+        for part in (block.used, block.counts, block.total):
+            assert part.size == 0
+            assert part.base is None
+
     @pytest.mark.parametrize("is_weighted", [False, True])
     @pytest.mark.parametrize("n_rows", [7, 40, 150])
     def test_collecting_percentiles_in_the_first_pass_gives_the_bytes_of_a_second_pass(
