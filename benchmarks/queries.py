@@ -135,14 +135,15 @@ def fill(store: sa.Engine, score: str, n_runs: int = N_RUNS) -> None:
         "INSERT INTO run (id, benchmark_id, model_id, condition, variant, label, limited, status, n_scores, checksum, "
         f"ingested) SELECT i, 1, i, 'full', '', '', false, 'complete', {N_PROMPTS}, {checksum}, '2026-01-01 00:00:00' "
         f"FROM {numbers(n_runs)}",
-        "INSERT INTO score (run_id, metric_id, prompt_id, trial, value) "
+        f"INSERT INTO {'score_1' if postgresql else 'score'} (run_id, metric_id, prompt_id, trial, value) "
         f"SELECT run.id, 1, prompt.id, 0, {score} "
         "FROM run CROSS JOIN prompt ORDER BY run.id, prompt.id",
     ]
     with store.execution_options(begin="IMMEDIATE").begin() as connection:
+        connection.execute(sa.text(statements[0]))  # on PostgreSQL this creates the partitions
         if postgresql:  # what the engine makes up here has parents; do not time the checks
             connection.exec_driver_sql("SET session_replication_role = replica")
-        for statement in statements:
+        for statement in statements[1:]:
             connection.execute(sa.text(statement))
     with store.connect() as connection:
         connection.exec_driver_sql("ANALYZE")

@@ -5,6 +5,8 @@ Rows are read by ADBC on a separate connection, which does not see uncommitted c
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -129,8 +131,7 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
     is_sqlite, connection = engine.dialect.name == "sqlite", None
     with ExitStack() as opened:
         try:
-            database = opened.enter_context(adbc.AdbcDatabase(**_address(engine)))
-            connection = opened.enter_context(adbc.AdbcConnection(database))
+            connection = opened.enter_context(_connect(engine, opened))
             reading = Reading(connection, is_sqlite=is_sqlite)
             wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
             reading.execute(wait if is_sqlite else guard)
@@ -144,6 +145,35 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
                     with suppress(adbc.Error):  # a snapshot ends here; it would keep the log from being emptied
                         connection.set_autocommit(True)
                 keep_open(_path(engine), opened.pop_all().close)
+
+
+_known_servers: weakref.WeakKeyDictionary[sa.Pool, Any] = weakref.WeakKeyDictionary()
+_server_lock = threading.Lock()
+
+
+def _connect(engine: sa.Engine, opened: ExitStack) -> Any:
+    """Open a connection.
+
+    A database of ADBC reads the types of a PostgreSQL server, which takes longer than most queries, and keeps no
+    connection open. It is kept as long as the engine's pool.
+    """
+    import adbc_driver_manager as adbc
+
+    if engine.dialect.name == "sqlite":
+        return adbc.AdbcConnection(opened.enter_context(adbc.AdbcDatabase(**_address(engine))))
+    with _server_lock:
+        database = _known_servers.get(engine.pool)
+        if database is None:
+            database = _known_servers[engine.pool] = adbc.AdbcDatabase(**_address(engine))
+            weakref.finalize(engine.pool, _close, database)
+        return adbc.AdbcConnection(database)
+
+
+def _close(database: Any) -> None:
+    import adbc_driver_manager as adbc
+
+    with suppress(adbc.Error):  # threads that close connections at once may count one too many
+        database.close()
 
 
 def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
