@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
-from benchmarks.scaling import _write_table
+from benchmarks.scaling import write_table
 from tracker.connections.partition_conversion import BEGUN
 from tracker.connections.schema_versions import current_version, downgrade, upgrade
 from tracker.database import connect, create_unchecked_engine, transaction
@@ -54,7 +54,7 @@ def measurements() -> Iterator[dict[str, Any]]:
 
 
 def _measure_imports(folder: Path) -> Iterator[dict[str, Any]]:
-    path, first = _write_table(folder / "large.parquet", *LARGE), _write_table(folder / "one.parquet", *ONE_RUN)
+    path, first = write_table(folder / "large.parquet", *LARGE), write_table(folder / "one.parquet", *ONE_RUN)
     n_scores = LARGE[0] * LARGE[1]
     seconds, megabytes = [], 0.0
     for already in (False, True):
@@ -79,7 +79,7 @@ def _measure_imports(folder: Path) -> Iterator[dict[str, Any]]:
 def _measure_leaderboard(folder: Path) -> dict[str, Any]:
     with empty_store("postgresql") as store:
         url = _close(store)
-        _import(url, _write_table(folder / "small.parquet", *SMALL), "small")
+        _import(url, write_table(folder / "small.parquet", *SMALL), "small")
         alone = _rank(url)
         _add_others(url, N_OTHERS)
         beside = _rank(url)
@@ -97,7 +97,7 @@ def _measure_leaderboard(folder: Path) -> dict[str, Any]:
 def _measure_conversion(folder: Path) -> dict[str, Any]:
     with empty_store("postgresql") as store:
         url = _close(store)
-        _import(url, _write_table(folder / "large.parquet", *LARGE), "b")
+        _import(url, write_table(folder / "large.parquet", *LARGE), "b")
         engine = create_unchecked_engine(url)
         downgrade(engine, "0014")
         n_kills, begun = 0, time.perf_counter()

@@ -59,7 +59,7 @@ def _measured(engine: str, folder: Path) -> Iterator[dict[str, Any]]:
         n_scores = n_prompts * n_models
         if n_scores > MAX_SCORES:
             return
-        costs, size = _measure_store(engine, _write_table(folder / f"{n_scores}.parquet", n_prompts, n_models))
+        costs, size = _measure_store(engine, write_table(folder / f"{n_scores}.parquet", n_prompts, n_models))
         for name, (seconds, megabytes) in costs.items():
             line: dict[str, Any] = {
                 "name": f"{engine}: {name} of 10^{round(math.log10(n_scores))} scores",
@@ -76,7 +76,7 @@ def _measured(engine: str, folder: Path) -> Iterator[dict[str, Any]]:
         before, n_before = {name: seconds for name, (seconds, _) in costs.items()}, n_scores
 
 
-def _write_table(path: Path, n_prompts: int, n_models: int) -> Path:
+def write_table(path: Path, n_prompts: int, n_models: int) -> Path:
     if path.exists():
         return path
     random = np.random.default_rng(0)
