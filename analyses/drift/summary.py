@@ -54,9 +54,14 @@ def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
 
 def _describe_many_steps(finding: Drift, drifted: Sequence[RunStep], owner: str) -> str:
     """Which change is the largest significant one, and how many are significant."""
-    n_steps, test = f"{len(finding.steps):,}", f"significant at {1 - finding.level:.3g} (Holm)"
+    n_tested = sum(not np.isnan(step.holm) for step in finding.steps)
+    n_steps, test = f"{n_tested:,}", f"significant at {1 - finding.level:.3g} (Holm)"
+    if not n_tested:
+        return (
+            f"None of the {len(finding.steps):,} changes between runs of {owner} can be tested: too few shared prompts."
+        )
     if not drifted:
-        return f"No change between runs of {owner} is {test}; {n_steps} were tested."
+        return f"No change between runs of {owner} is {test}; {n_steps} {'was' if n_tested == 1 else 'were'} tested."
     largest = drifted[0]
     verb = "rose" if largest.change > 0 else "fell"
     runs = f"from run {finding.runs[largest.before]} to {finding.runs[largest.after]}"

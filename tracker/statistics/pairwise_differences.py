@@ -204,11 +204,8 @@ def _between(
         S = np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0)
         if groups.n_groups > 1:
             S *= np.sqrt(cluster_correction(groups.sizes[:, None], groups.n_groups, len(M), correction))
-        H = S.T @ S
-        variances = np.diag(H)
         degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
-        ends = np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
-        return np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0), *ends
+        return _squared_differences(S), np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
     return _between_with_gaps(values, M, moments[0], np.split(order, starts[1:]), correction)
 
 
@@ -219,10 +216,12 @@ def _between_in_strata(values: Square, M: Square, spread: Square, groups: Groupi
     k = values.shape[1]
     S = _deviation_sums(values, groups)
     factor, prior = stratum_factors(groups)
-    S *= np.sqrt(factor)[:, None]
-    H = S.T @ S
-    variances = np.diag(H)
-    between = np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0) + prior * spread
+    between = _squared_differences(np.sqrt(factor)[:, None] * S)
+    if groups.n_groups == len(M):
+        overall = spread * (len(M) / (len(M) - 1))
+    else:
+        overall = _squared_differences(np.sqrt(cluster_factors(groups))[:, None] * _sums_in_clusters(values, groups))
+    between += prior * overall
     return between, np.full((k, k), float(groups.n_groups)), np.full((k, k), groups.degrees)
 
 
@@ -236,14 +235,35 @@ def _deviation_sums(values: Square, groups: Grouping) -> Square:
     return np.asarray(sums - groups.sizes[:, None] * means[strata])
 
 
+def _sums_in_clusters(values: Square, groups: Grouping) -> Square:
+    """Return the sum of the deviations from the mean of all rows in each cluster, ``(n_groups, k)``."""
+    order, starts = _in_clusters(groups)
+    return np.asarray(np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0))
+
+
+def _squared_differences(S: Square) -> Square:
+    """Return the sums of squared differences of every two columns, ``(k, k)``."""
+    H = S.T @ S
+    variances = np.diag(H)
+    return np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0)
+
+
 def stratum_factors(groups: Grouping) -> tuple[NDArray[np.float64], float]:
-    """Return the factor of each cluster's squared sum, and that of the sum of squares of all rows."""
+    """Return the factor of each cluster's squared sum, and that of n² times the error without strata.
+
+    The error without strata is the sum of squared sums of clusters, times `cluster_factors`; see `design_variance`.
+    """
     degrees = groups.stratum_degrees()
     share = groups.shares()
     factor = np.divide(1.0, 1 - share, out=np.zeros(len(share)), where=share < 1)
-    sizes = np.bincount(groups.strata)
-    prior = float((sizes / (degrees + 1)).sum()) / max(len(groups.codes) - 1, 1)
+    squares = np.bincount(groups.strata_of_groups, weights=groups.sizes.astype(np.float64) ** 2)
+    prior = float((squares / (degrees + 1)).sum() / squares.sum())
     return factor * (degrees / (degrees + 1))[groups.strata_of_groups], prior
+
+
+def cluster_factors(groups: Grouping) -> NDArray[np.float64]:
+    """Return the factor of CR2 of each cluster's squared sum, without strata, ``(n_groups,)``."""
+    return np.asarray(1 / (1 - groups.sizes / groups.sizes.sum()))
 
 
 def _between_with_gaps(
@@ -305,8 +325,8 @@ def _one_by_one(
             spread[i, j] = spread[j, i] = (deviations**2).sum(axis=0)
         if groups is not None and groups.n_strata > 1:
             factors, prior = stratum_factors(groups)
-            sums = _deviation_sums(D, groups)
-            between[i, j] = between[j, i] = (factors[:, None] * sums**2).sum(axis=0) + prior * spread[i, j]
+            overall = cluster_factors(groups) @ _sums_in_clusters(D, groups) ** 2
+            between[i, j] = between[j, i] = factors @ _deviation_sums(D, groups) ** 2 + prior * overall
         elif clusters is not None:
             sums = np.add.reduceat(deviations[clusters[0]], clusters[1], axis=0)
             sizes = np.add.reduceat(both[clusters[0]], clusters[1], axis=0)

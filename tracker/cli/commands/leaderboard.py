@@ -95,7 +95,7 @@ def _print_board(board: Leaderboard) -> None:
     groups = [
         sentence
         for group, sentence in zip(board.groups, board.describe_groups(), strict=True)
-        if set(group) != set(board.contenders)
+        if set(group) != set(board.contenders or ())
     ]
     for line in groups[:MAX_GROUPS]:
         inform(_cut(line))

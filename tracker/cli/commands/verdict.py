@@ -113,7 +113,7 @@ def _as_record(verdict: Verdict) -> dict[str, object]:
         "looks": verdict.looks,
         "leaders": list(verdict.leaders),
         "margin": verdict.margin,
-        "may_lead": list(verdict.contenders),
+        "may_lead": None if verdict.contenders is None else list(verdict.contenders),
         "choices": verdict.list_records(),
         "not_known": list(verdict.open_questions),
     }

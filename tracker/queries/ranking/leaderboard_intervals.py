@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.queries.clusters import Clusters
+from tracker.queries.clusters import TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
+from tracker.statistics.grouping import Grouping
 from tracker.statistics.intervals.task_spread import measure_spread
 from tracker.statistics.rank_intervals import rank_intervals, rank_spans
 
@@ -77,6 +78,8 @@ def _describe_tasks(
 ) -> dict[str, Any]:
     """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks.
 
+    Other tasks are a question about tasks, whatever the field of the clusters.
+
     Args:
         scores: of the ranked models.
         clusters: clusters and strata of the prompts.
@@ -84,16 +87,21 @@ def _describe_tasks(
     """
     if clusters.task_effects == "none" or clusters.n_named_tasks < 2:
         return {}
-    is_fixed = clusters.task_effects == "fixed"
-    second = clusters.with_task_effects("random" if is_fixed else "fixed").group(scores.prompt_ids)
-    spans = rank_spans(scores.for_errors, second, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
-    fixed, random = (ends, spans) if is_fixed else (spans, ends)
-    by_task = clusters.with_task_effects("random").group(scores.prompt_ids)
+    by_task = Clusters.of_tasks(scores.prompt_ids, scores.tasks, "random").group(scores.prompt_ids)
+    if clusters.task_effects == "fixed":
+        fixed, random = ends, _spans(scores, by_task)
+    else:
+        fixed = _spans(scores, clusters.with_task_effects("fixed").group(scores.prompt_ids))
+        random = ends if clusters.field == TASK else _spans(scores, by_task)
     return {
         "ranks_on_these_tasks": _spans_by_model(scores, fixed),
         "ranks_on_other_tasks": _spans_by_model(scores, random),
         "task_spread": measure_spread(scores.Q, by_task),
     }
+
+
+def _spans(scores: PerformanceMatrix, groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return rank_spans(scores.for_errors, groups, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
 
 
 def _spans_by_model(

@@ -33,7 +33,7 @@ class LeaderboardRow:
         stderr_clustered: standard error (CR2) clustered by task under random task effects, or by the selected field;
             None with the reason in ``unclustered``.
         worst_mean, best_mean: mean if every missing score is the worst, or the best, that the metric allows; equal to
-            ``mean`` without missing scores, and under other policies than ``bounds``.
+            ``mean`` without missing scores, and where the policy has filled them; None without bounds.
         low, high: ends of the 95 % interval, see `estimate_means`; None without one. United over the worst and the best
             values of missing scores.
         rank: by ``mean``, 1 is best, ties share the mean rank; None with the reason in ``excluded``.
@@ -151,14 +151,18 @@ class Leaderboard(NotebookResult):
         return tuple(text for text in self.rank_interval_warnings if self.is_clustered and text not in self.warnings)
 
     @property
-    def contenders(self) -> tuple[str, ...]:
-        """Names of the models that may be first, the best mean first: their rank or rank interval includes rank 1."""
-        best = min((row.rank for row in self.rows if row.rank is not None), default=None)
+    def contenders(self) -> tuple[str, ...] | None:
+        """Names of the models that may be first, the best mean first: their rank or rank interval includes rank 1.
+
+        None where the significance of differences is not tested.
+        """
+        if not self.rank_intervals and sum(row.rank is not None for row in self.rows) > 1:
+            return None
         intervals = self.rank_intervals
         return tuple(
             row.model
             for row in self.rows
-            if (row.rank is not None and row.rank == best) or (row.model in intervals and intervals[row.model].low <= 1)
+            if row.model in self.leaders or (row.model in intervals and intervals[row.model].low <= 1)
         )
 
     def list_records(self) -> list[dict[str, Any]]:
@@ -221,7 +225,7 @@ class Leaderboard(NotebookResult):
         lead = f"{join_names(leaders)} share the first place"
         if len(leaders) == 1:
             lead = f"{leaders[0]} is first by {abs(ranked[0].mean - ranked[1].mean):.4f}"
-        if not self.rank_intervals:
+        if self.contenders is None:
             return f"{lead}. Its significance is not tested: {self.no_rank_intervals}."
         rivals = [name for name in self.contenders if name not in leaders]
         if rivals:

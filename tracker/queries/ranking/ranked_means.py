@@ -92,7 +92,8 @@ def rank_by_prompts(
     rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        excluded = _prompt_rows(expected.columns(is_excluded), weighted.weights, coverage[is_excluded], clusters)
+        apart = replace(expected.columns(is_excluded), missing=options.missing)
+        excluded = _prompt_rows(apart, weighted.weights, coverage[is_excluded], clusters)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
@@ -134,9 +135,10 @@ def _prompt_rows(
     groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
     means = estimate_means(scores.for_errors, groups, weights, bounds)
     low, high, worst, best = means.low, means.high, means.mean, means.mean
+    if not scores.is_complete:
+        worst, best = (weights @ filled / weights.sum() for filled in _fill_extremes(scores.Q, scores.metric_bounds))
     if scores.bounds is not None and not scores.is_complete:
         low, high = united_intervals(scores.Q, groups, weights, bounds)
-        worst, best = (weights @ filled / weights.sum() for filled in fill_bounds(scores.Q, scores.bounds))
     is_clustered = clusters.field != NONE
     rows = []
     for j in range(scores.n_models):
@@ -156,12 +158,21 @@ def _prompt_rows(
                 high=_number(high[j]),
                 rank=None,
                 unclustered=reason,
-                worst_mean=float(worst[j]),
-                best_mean=float(best[j]),
+                worst_mean=_number(worst[j]),
+                best_mean=_number(best[j]),
                 n_effective=float(means.n_effective[j]),
             )
         )
     return rows
+
+
+def _fill_extremes(
+    Q: NDArray[np.float64], bounds: tuple[float, float] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the scores with the worst, and with the best value of the metric for each missing one, which stays missing
+    without bounds.
+    """
+    return (Q, Q) if bounds is None else fill_bounds(Q, bounds)
 
 
 def _ordered(bounds: tuple[float, float] | None) -> Bounds:
@@ -191,7 +202,8 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     rows = _task_rows(kept, coverage[treated.columns], options, linearized)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        excluded = _task_rows(scores.columns(is_excluded), coverage[is_excluded], options)
+        apart = replace(scores.columns(is_excluded), missing=options.missing)
+        excluded = _task_rows(apart, coverage[is_excluded], options)
         rows += [replace(row, excluded=_exclusion_reason(row.n, scores.n_tasks, "tasks")) for row in excluded]
     return Leaderboard(
         benchmark=scores.benchmark,
@@ -221,9 +233,10 @@ def _task_rows(
     bounds = None if options.worst is None or options.best is None else (options.worst, options.best)
     means = estimate_means(scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds))
     low, high, worst, best = means.low, means.high, means.mean, means.mean
+    if not scores.is_complete:
+        worst, best = (filled.mean(axis=0) for filled in _fill_extremes(scores.T, bounds))
     if scores.missing == "bounds" and bounds is not None and not scores.is_complete:
         low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds))
-        worst, best = (filled.mean(axis=0) for filled in fill_bounds(scores.T, bounds))
     return [
         LeaderboardRow(
             model=scores.models[j],
@@ -237,8 +250,8 @@ def _task_rows(
             high=_number(high[j]),
             rank=None,
             unclustered="scores are of whole tasks",
-            worst_mean=float(worst[j]),
-            best_mean=float(best[j]),
+            worst_mean=_number(worst[j]),
+            best_mean=_number(best[j]),
             n_effective=float(means.n[j]),
         )
         for j, share in enumerate(coverage.tolist())

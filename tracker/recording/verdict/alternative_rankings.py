@@ -41,7 +41,8 @@ def compare_alternatives(
     if board.ranks_on_other_tasks and selection.task_effects == "random":
         yield _compare_ranks("these tasks", board, board.ranks_on_these_tasks), {"task_effects": "fixed"}
     elif board.ranks_on_other_tasks:
-        yield _compare_ranks("other tasks like these", board, board.ranks_on_other_tasks), {"task_effects": "random"}
+        choices: dict[str, Any] = {"task_effects": "random"} | ({"cluster": None} if selection.cluster else {})
+        yield _compare_ranks("other tasks like these", board, board.ranks_on_other_tasks), choices
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
         yield _weigh_tasks_equally(session, selection, board), {"weights": TASK_EQUAL}
 
@@ -62,8 +63,12 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     if rivals:
         text = f"{join_names(rivals, MAX_NAMES)} can have the best mean, depending on the missing scores."
         return VerdictLine(topic=topic, text=text, leader_changes=True)
+    if len(first) > 1 and n_missing:
+        text = f"{leaders} share the first place; which of them has the best mean depends on the missing scores."
+        return VerdictLine(topic=topic, text=text, leader_changes=True)
     subject = f"{leaders} lacks {n_missing:,} of {board.n_units:,} {board.unit}s and" if n_missing else leaders
-    text = f"{subject} has the best mean whatever the missing scores are."
+    verb = "have" if len(first) > 1 else "has"
+    text = f"{subject} {verb} the best mean whatever the missing scores are."
     return VerdictLine(topic=topic, text=text, leader_changes=False)
 
 
@@ -93,8 +98,9 @@ def _compare_ranks(topic: str, board: Leaderboard, ranks: Mapping[str, tuple[int
         board: the leaderboard.
         ranks: rank intervals under these task effects, by model.
     """
-    reason = ", because tasks differ" if ranks is board.ranks_on_other_tasks else ""
     possible = [model for model, (low, _) in ranks.items() if low == 1]
+    is_certain_here = [model for model, (low, _) in board.ranks_on_these_tasks.items() if low == 1] == [*board.leaders]
+    reason = ", because tasks differ" if ranks is board.ranks_on_other_tasks and is_certain_here else ""
     rivals = [row.model for row in board.rows if row.model in possible and row.model not in board.leaders]
     if rivals:
         text = f"{join_names(rivals, MAX_NAMES)} may be first too{reason}."

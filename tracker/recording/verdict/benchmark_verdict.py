@@ -59,7 +59,7 @@ class Verdict(NotebookResult):
             test.
         leaders: names of the models in the first place.
         margin: how far the first mean is ahead of the next, in the metric's unit; None with fewer than two ranks.
-        contenders: names of the models that may be first.
+        contenders: names of the models that may be first; None where that is not tested.
         checks: choices that could change the first place, those that do so first.
         open_questions: what the data cannot show, a sentence each.
         notices: choices that were made for the user, such as the run of a model.
@@ -73,7 +73,7 @@ class Verdict(NotebookResult):
     looks: str
     leaders: tuple[str, ...]
     margin: float | None
-    contenders: tuple[str, ...]
+    contenders: tuple[str, ...] | None
     checks: tuple[VerdictCheck, ...]
     open_questions: tuple[str, ...]
     notices: tuple[str, ...]
@@ -115,8 +115,9 @@ class Verdict(NotebookResult):
         tags = {
             "suffrage.verdict": self.headline,
             "suffrage.verdict.leader": ", ".join(self.leaders),
-            "suffrage.verdict.n_may_lead": str(len(self.contenders)),
         }
+        if self.contenders is not None:
+            tags["suffrage.verdict.n_may_lead"] = str(len(self.contenders))
         if self.margin is not None:
             tags["suffrage.verdict.margin"] = f"{self.margin:.6g}"
         for check in self.checks:

@@ -47,7 +47,7 @@ class VerdictFinding(Finding):
 
     Attributes:
         n_models: ranked models.
-        n_may_lead: models that may be first.
+        n_may_lead: models that may be first, if that is tested.
         margin: how far the first mean is ahead of the next, in the metric's unit.
         n_choices: choices that were tried.
         n_changes: choices that put another model first.
@@ -55,7 +55,7 @@ class VerdictFinding(Finding):
     """
 
     n_models: int
-    n_may_lead: int
+    n_may_lead: Metric
     margin: Metric
     n_choices: int
     n_changes: int
@@ -168,9 +168,12 @@ def _make_report(verdict: Verdict) -> Report:
     checks = [check for check in verdict.checks if check.line.topic != TOPIC]
     changes = [check.line.leader_changes for check in checks]
     margin: Metric = Undefined("fewer than two models have a rank") if verdict.margin is None else verdict.margin
+    n_may_lead: Metric = Undefined(verdict.board.no_rank_intervals)
+    if verdict.contenders is not None:
+        n_may_lead = len(verdict.contenders)
     finding = VerdictFinding(
         n_models=sum(row.rank is not None for row in verdict.board.rows),
-        n_may_lead=len(verdict.contenders),
+        n_may_lead=n_may_lead,
         margin=margin,
         n_choices=len(checks),
         n_changes=changes.count(True),

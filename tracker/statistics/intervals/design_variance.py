@@ -19,8 +19,8 @@ def design_variance(Q: NDArray[np.float64], groups: Grouping, w: NDArray[np.floa
 
     In each stratum it is CR2, Σ S² / (1 − a), where S is the sum of w times the deviation from the stratum's mean over
     a cluster, and a the cluster's share of the stratum. With strata, each is averaged with the variance that its
-    prompts would have as a sample of all prompts, which counts as one degree of freedom: a stratum of equal scores has
-    a variance too.
+    clusters would have as a sample of all clusters, which counts as one degree of freedom: a stratum of equal scores
+    has a variance too. It is the same CR2 without strata, in proportion to Σ W² over the weights W of the clusters.
 
     Args:
         Q: ``(n, k)`` scores.
@@ -35,15 +35,16 @@ def design_variance(Q: NDArray[np.float64], groups: Grouping, w: NDArray[np.floa
     sums = _sum_by(groups.codes, groups.n_groups, w[:, None] * Q)
     totals = np.bincount(groups.codes, weights=w)
     means = _sum_by(strata, n_strata, sums) / np.bincount(strata, weights=totals)[:, None]
-    sums -= totals[:, None] * means[strata]
+    deviations = sums - totals[:, None] * means[strata]
     share = groups.shares(w)
     factor = np.divide(1.0, 1 - share, out=np.zeros(len(share)), where=share < 1)
-    variances = _sum_by(strata, n_strata, factor[:, None] * sums**2)
+    variances = _sum_by(strata, n_strata, factor[:, None] * deviations**2)
     if n_strata == 1:
         return np.asarray(variances[0])
-    degrees = groups.stratum_degrees(w)[:, None]
-    prior = np.bincount(groups.strata, weights=w**2)[:, None] * pooled_variance(Q, w)
-    return np.asarray(((degrees * variances + prior) / (degrees + 1)).sum(axis=0))
+    degrees, squares = groups.stratum_degrees(w), np.bincount(strata, weights=totals**2)
+    prior = (1 / (1 - totals)) @ (sums - totals[:, None] * sums.sum(axis=0)) ** 2
+    of_strata = np.asarray((degrees / (degrees + 1)) @ variances)
+    return np.asarray(of_strata + float((squares / (degrees + 1)).sum()) / float(squares.sum()) * prior)
 
 
 def pooled_variance(Q: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float64]:

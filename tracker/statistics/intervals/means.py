@@ -21,7 +21,7 @@ from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.design_variance import NEGLIGIBLE, design_variance, pooled_variance
 from tracker.statistics.intervals.skewed import skewed_intervals
-from tracker.statistics.ranking import overflow_exponent
+from tracker.statistics.ranking import TIE_TOLERANCE, overflow_exponent
 from tracker.statistics.student_t import student_interval, t_quantile
 
 LEVEL = 0.95
@@ -74,12 +74,14 @@ def estimate_means(
             with values beyond the bounds, as of `linearize_imputed`, has an interval for any scores, cut to the bounds.
         groups: clusters and strata of the rows; rows of a column with scores in a single cluster count as independent.
         weights: ``(n,)`` positive; None for equal weights.
-        bounds: of the metric; None where it has none.
+        bounds: of the metric; None where it has none. A table of 0 and 1 without bounds has those.
         level: of the intervals.
     """
     weights = np.ones(len(Q)) if weights is None else weights
     exponent = overflow_exponent(Q)
     Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
+    if bounds == NO_BOUNDS and bool(((Q == 0) | (Q == 1) | ~seen).all()):
+        bounds = 0.0, 1.0
     scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
     result = {field.name: np.full(Q.shape[1], np.nan) for field in fields(MeanEstimates)}
     result["n"], result["n_effective"] = np.zeros(Q.shape[1]), np.zeros(Q.shape[1])
@@ -205,8 +207,6 @@ def _intervals(
 ) -> tuple[Vector, Vector]:
     """Return the interval of each column."""
     low, high = bounds
-    if low is None and high is None and bool(((Q == 0) | (Q == 1)).all()):
-        low, high = 0.0, 1.0
     if low is not None and high is not None:
         is_within = ((low <= Q) & (high >= Q)).all(axis=0)
         if is_within.all():
@@ -228,18 +228,18 @@ def _unbounded(
     if design.groups.is_independent and design.is_equal:
         return skewed_intervals(Q, design.level)
     with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.where(variance > 0, variance, np.nan))
+        errors = np.sqrt(np.where(variance > (TIE_TOLERANCE * np.abs(Q).max(axis=0)) ** 2, variance, np.nan))
     return student_interval(mean, errors, design.degrees, design.level)
 
 
 def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) -> tuple[Vector, Vector]:
     """Return the interval of each column of scores in [0, 1] with the squared standard errors ``variance``."""
     n, w, binary = len(Y), design.w, ((Y == 0) | (Y == 1)).all(axis=0)
-    size = np.full(Y.shape[1], float(n) if design.is_equal else float(1 / (w**2).sum()))
+    size = np.full(Y.shape[1], float(n))
     low, high = np.empty(Y.shape[1]), np.empty(Y.shape[1])
     is_exact = design.groups.is_independent and design.is_equal
-    if not design.groups.is_independent:
-        size = _effective_sizes(Y, variance, size, design)
+    if not is_exact:
+        size = _effective_sizes(Y, variance, design)
     if is_exact:
         counts = np.rint(Y[:, binary].sum(axis=0)).astype(np.int64)
         low[binary], high[binary] = blaker_interval(counts, n, design.level)
@@ -256,27 +256,48 @@ def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) 
     return low, high
 
 
-def _effective_sizes(Y: NDArray[np.float64], variance: Vector, size: Vector, design: _SamplingDesign) -> Vector:
+def _effective_sizes(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) -> Vector:
     """Return the effective number of scores of each column of scores in [0, 1].
 
-    Clusters do not increase it. Without strata, the variance between clusters is averaged with that of as many clusters
-    of equal size with the intraclass correlation `PRIOR_CORRELATION`, which counts as up to `PRIOR_DEGREES` degrees of
-    freedom: few clusters can differ less than the clusters that they stand for.
+    Weights and clusters do not increase it. Without strata, the variance between clusters is averaged with that of as
+    many clusters of equal size with the intraclass correlation `PRIOR_CORRELATION`, which counts as up to
+    `PRIOR_DEGREES` degrees of freedom: few clusters can differ less than the clusters that they stand for. Of equal
+    scores, which show no variance, that correlation is all that is known. Strata of equal scores could differ: their
+    error is at least that of `_least_variance`.
     """
     groups, w, pooled = design.groups, design.w, pooled_variance(Y, design.w)
+    independent = float((w**2).sum())  # the squared error over the variance, of independent scores
+    is_known = np.asarray(pooled > NEGLIGIBLE)
 
-    def number(variance: Vector) -> Vector:
-        is_known = (variance > NEGLIGIBLE) & (pooled > NEGLIGIBLE)
-        return np.divide(pooled, variance, out=size.copy(), where=is_known)
+    def ratio(variance: Vector) -> Vector:
+        known = is_known & (variance > NEGLIGIBLE)
+        return np.asarray(np.divide(variance, pooled, out=np.full(len(pooled), independent), where=known))
 
     is_clustered = groups.n_groups < len(w)
+    size = np.full(Y.shape[1], 1 / independent)
     if groups.n_strata > 1:
-        size = number(design_variance(Y, groups.without_clusters(), w) if is_clustered else variance)
+        rows = design_variance(Y, groups.without_clusters(), w) if is_clustered else variance
+        size = 1 / ratio(np.maximum(rows, _least_variance(Y, groups, w)))
+    elif not is_clustered:
+        size = np.minimum(size, 1 / ratio(variance))
     if is_clustered:
-        if groups.n_strata == 1:
-            expected = PRIOR_CORRELATION / groups.n_groups + (1 - PRIOR_CORRELATION) * float((w**2).sum())
-            prior = min(design.degrees / 10, PRIOR_DEGREES)
-            variance = (design.degrees * variance + prior * expected * pooled) / (design.degrees + prior)
-        size = np.minimum(size, number(variance))
+        expected = PRIOR_CORRELATION / groups.n_groups + (1 - PRIOR_CORRELATION) * independent
+        prior = min(design.degrees / 10, PRIOR_DEGREES)
+        drawn = (design.degrees * ratio(variance) + prior * expected) / (design.degrees + prior)
+        size = np.minimum(size, 1 / (drawn if groups.n_strata == 1 else np.where(is_known, ratio(variance), drawn)))
     reach = float(t_quantile(design.level, design.degrees)) if design.degrees > 0 else np.inf
     return np.asarray(size * (special.ndtri((1 + design.level) / 2) / reach) ** 2)
+
+
+def _least_variance(Y: NDArray[np.float64], groups: Grouping, w: Vector) -> Vector:
+    """Return the squared error of the means of 0/1 scores in strata if each had one more right and one more wrong
+    score; 0 for other scores.
+
+    A stratum of equal scores has no variance, and a whole table of them would have an error of nearly nothing.
+    """
+    n = np.bincount(groups.strata)
+    right = np.array([np.bincount(groups.strata, weights=column) for column in Y.T]).T
+    share = (right + 1) / (n + 2)[:, None]
+    squares = np.bincount(groups.strata, weights=w**2)
+    is_binary = ((Y == 0) | (Y == 1)).all(axis=0)
+    return np.where(is_binary, squares @ (share * (1 - share)), 0.0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.student_t import t_quantile
 
 N_DRAWS = 999
@@ -33,7 +34,7 @@ Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> Interval:
-    """Return the interval of the mean of each column; NaN below two scores, or where all are equal.
+    """Return the interval of the mean of each column; NaN below two scores, or where all are equal but for rounding.
 
     Args:
         Q: ``(n, k)`` finite scores.
@@ -44,7 +45,7 @@ def skewed_intervals(Q: NDArray[np.float64], level: float = 0.95) -> Interval:
         return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
     deviations = Q - mean
     scale = np.abs(deviations).max(axis=0)
-    scale[scale == 0] = np.nan
+    scale[scale <= TIE_TOLERANCE * np.abs(Q).max(axis=0)] = np.nan
     deviations /= scale
     sd = np.sqrt((deviations**2).sum(axis=0) / (n - 1))
     lower, upper = _hall_quantiles(deviations, sd, level)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.pairwise_differences import stratum_factors
+from tracker.statistics.pairwise_differences import cluster_factors, stratum_factors
 from tracker.statistics.standard_errors import Correction, cluster_correction
 
 Vector = NDArray[np.float64]
@@ -35,14 +35,21 @@ def largest_stderr(
     strata = groups.strata_of_groups
     whole, sizes = np.zeros((groups.n_strata, reach.shape[1])), np.bincount(strata, weights=groups.sizes)
     np.add.at(whole, strata, totals)
-    share = (groups.sizes / sizes[strata])[:, None]
-    # A cluster's sum of deviations from the mean of its stratum.
-    sums = totals * (1 - share) + share * (whole[strata] - totals)
+    sums = _largest_sums(totals, groups.sizes / sizes[strata], whole[strata])
     if groups.n_strata > 1:
         factor, prior = stratum_factors(groups)
-        return np.asarray(np.sqrt(factor @ sums**2 + prior * squares) / n)
+        overall = squares * (n / (n - 1))
+        if groups.n_groups < n:
+            overall = cluster_factors(groups) @ _largest_sums(totals, groups.sizes / n, reach.sum(axis=0)) ** 2
+        return np.asarray(np.sqrt(factor @ sums**2 + prior * overall) / n)
     factor = np.broadcast_to(cluster_correction(groups.sizes, groups.n_groups, n, correction), len(sums))
     return np.asarray(np.sqrt(factor @ sums**2) / n)
+
+
+def _largest_sums(totals: NDArray[np.float64], share: Vector, whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound each cluster's sum of deviations from the mean of its stratum, or of all rows, by the sums of both."""
+    part = share[:, None]
+    return np.asarray(totals * (1 - part) + part * (whole - totals))
 
 
 def largest_trial_variance(n_trials: int, bounds: tuple[float, float]) -> float:

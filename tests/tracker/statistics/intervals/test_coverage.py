@@ -21,6 +21,7 @@ from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.means import estimate_means
+from tracker.statistics.pairwise_differences import compare_all_pairs
 
 N_TABLES = 10_000
 STRATA = {
@@ -30,7 +31,23 @@ STRATA = {
     "20 tasks of 2, .3 to .99": ([2] * 20, np.linspace(0.3, 0.99, 20)),
     "14 tasks of 38 to 135, .4 to .8": (np.linspace(135, 38, 14).astype(int), np.linspace(0.4, 0.8, 14)),
     "5 tasks of 5 to 200, .99": ([5, 20, 50, 100, 200], np.full(5, 0.99)),
+    "2 tasks of 50, .97 and 0": ([50] * 2, np.array([0.97, 0.0])),
+    "2 tasks of 200, .9925 and 0": ([200] * 2, np.array([0.9925, 0.0])),
+    "6 tasks of 50, .97 and 0": ([50] * 6, np.array([0.97, 0.0] * 3)),
 }
+NESTED = {
+    "14 tasks of 2 passages of 20": (14, 2, 20, 1.0), "10 tasks of 2 passages of 50": (10, 2, 50, 1.0),
+    "3 tasks of 2 passages of 50": (3, 2, 50, 1.0), "10 tasks of 3 passages of 20": (10, 3, 20, 2.0),
+    "6 tasks of 10 passages of 20": (6, 10, 20, 1.0), "5 tasks of 10 passages of 5": (5, 10, 5, 0.5),
+}  # fmt: skip
+"""Tasks, passages of each, prompts of each, and the standard deviation of passages in logits."""
+WEIGHTED = {
+    "1,000 prompts, 1 % of weight 25": (1000, 0.01, 25, 0.5, 1.0),
+    "500 prompts, 5 % of weight 10": (500, 0.05, 10, 0.4, 0.9),
+    "300 prompts, 20 % of weight 4": (300, 0.2, 4, 0.5, 0.9),
+    "500 prompts, equally hard": (500, 0.05, 10, 0.7, 0.7),
+}
+"""Prompts, the share and the weight of heavy ones, and the rates of heavy and light ones."""
 
 
 def independent(n: int) -> Grouping:
@@ -84,10 +101,44 @@ def stratum_coverage(sizes, rates: np.ndarray, n_trials: int, n_tables: int, mac
     ends = []
     for k in chunks(len(tasks), n_tables):
         rate = rates[tasks][:, None]
-        chance = rng.beta(2 * rate, 2 * (1 - rate), (len(tasks), k)) if n_trials > 1 else rate
+        chance = rng.beta(np.maximum(2 * rate, 1e-6), 2 * (1 - rate), (len(tasks), k)) if n_trials > 1 else rate
         result = estimate_means(rng.binomial(n_trials, chance, (len(tasks), k)) / n_trials, groups, weights, (0, 1))
         ends.append(np.array([result.low, result.high]))
     return measure(*np.hstack(ends), truth)
+
+
+def nested_coverage(n_tasks: int, n_passages: int, size: int, sd: float, n_tables: int) -> tuple[float, float, float]:
+    """Coverage and median width with fixed tasks and clusters within, and the level of the test of a pair of models."""
+    rng = np.random.default_rng([5, n_tasks, n_passages])
+    n = n_tasks * n_passages * size
+    tasks, passages = np.arange(n) // (n_passages * size), np.arange(n) // size
+    groups, level = group_rows(passages.astype(str), tasks), rng.normal(0.5, 0.5, n_tasks)
+    nodes, chances = np.polynomial.hermite_e.hermegauss(60)
+    truth = float(np.mean([chances @ (1 / (1 + np.exp(-(mu + sd * nodes)))) / chances.sum() for mu in level]))
+    ends, n_rejected = [], 0
+    for k in chunks(n, 2 * n_tables):
+        effects = rng.normal(0, sd, (n_tasks * n_passages, k))
+        Q = (rng.random((n, k)) < 1 / (1 + np.exp(-(level[tasks][:, None] + effects[passages])))).astype(float)
+        result = estimate_means(Q, groups, bounds=(0, 1))
+        ends.append(np.array([result.low, result.high]))
+        for j in range(0, k - 1, 2):
+            n_rejected += compare_all_pairs(Q[:, j : j + 2], groups, "CR2").pvalues_clustered[0, 1] <= 0.05
+    low, high = np.hstack(ends)
+    return *measure(low, high, truth), n_rejected / (len(low) // 2)
+
+
+def weighted_coverage(
+    n: int, share: float, heavy: float, p_heavy: float, p_light: float, n_tables: int
+) -> tuple[float, float]:
+    """Coverage and median width for prompts that are drawn with their weights."""
+    rng, ends = np.random.default_rng([6, n]), []
+    truth = (share * heavy * p_heavy + (1 - share) * p_light) / (share * heavy + 1 - share)
+    for _ in range(n_tables):
+        is_heavy = rng.random(n) < share
+        scores = (rng.random(n) < np.where(is_heavy, p_heavy, p_light)).astype(float)
+        result = estimate_means(scores[:, None], independent(n), np.where(is_heavy, heavy, 1.0), (0, 1))
+        ends.append([result.low[0], result.high[0]])
+    return measure(*np.transpose(ends), truth)
 
 
 class TestFew:
@@ -104,6 +155,14 @@ class TestFew:
     def test_strata(self):
         for sizes, rates in list(STRATA.values())[::2]:
             assert stratum_coverage(sizes, rates, 1, 200)[0] >= 0.9
+
+    def test_clusters_in_strata(self):
+        coverage, _, level = nested_coverage(*NESTED["14 tasks of 2 passages of 20"], 200)
+        assert coverage >= 0.9
+        assert level <= 0.09
+
+    def test_weights(self):
+        assert weighted_coverage(*WEIGHTED["1,000 prompts, 1 % of weight 25"], 200)[0] >= 0.9
 
 
 @pytest.mark.soak
@@ -165,4 +224,19 @@ class TestMany:
         with capsys.disabled():
             kind = "macro mean" if macro else "mean"
             print(f"\nfixed {name}, {n_trials} trials, {kind}: {coverage:.2%} ({width:.4f})")
+        assert coverage >= 0.94
+
+    @pytest.mark.parametrize("name", NESTED)
+    def test_clusters_in_strata(self, name, capsys):
+        coverage, width, level = nested_coverage(*NESTED[name], N_TABLES // 2)
+        with capsys.disabled():
+            print(f"\nfixed {name}: {coverage:.2%} ({width:.4f}); level of pairs {level:.2%}")
+        assert coverage >= 0.94
+        assert level <= 0.07
+
+    @pytest.mark.parametrize("name", WEIGHTED)
+    def test_weights(self, name, capsys):
+        coverage, width = weighted_coverage(*WEIGHTED[name], N_TABLES)
+        with capsys.disabled():
+            print(f"\nweighted, {name}: {coverage:.2%} ({width:.4f})")
         assert coverage >= 0.94

@@ -11,6 +11,7 @@ from scipy import stats
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.binomial import blaker_interval
 from tracker.statistics.intervals.means import design_variance, estimate_means, united_intervals
+from tracker.statistics.pairwise_differences import compare_all_pairs
 
 RNG = np.random.default_rng(11)
 
@@ -21,10 +22,14 @@ def independent(n: int) -> Grouping:
 
 def naive_variance(y: np.ndarray, units: np.ndarray, strata: np.ndarray, w: np.ndarray) -> float:
     """The definition, one stratum and one cluster at a time."""
-    mean = (w * y).sum()
-    pooled = (w * (y - mean) ** 2).sum() / (1 - (w**2).sum())
-    total = 0.0
-    for stratum in np.unique(strata):
+    mean, overall, total = (w * y).sum(), 0.0, 0.0
+    squared_weights = dict.fromkeys(strata.tolist(), 0.0)
+    for stratum, unit in set(zip(strata.tolist(), units.tolist(), strict=True)):
+        members = (strata == stratum) & (units == unit)
+        weight = w[members].sum()
+        overall += (w * (y - mean))[members].sum() ** 2 / (1 - weight)
+        squared_weights[stratum] += weight**2
+    for stratum in squared_weights:
         rows = strata == stratum
         center = (w * y)[rows].sum() / w[rows].sum()
         squares, shares = 0.0, []
@@ -36,8 +41,8 @@ def naive_variance(y: np.ndarray, units: np.ndarray, strata: np.ndarray, w: np.n
         a = np.array(shares)
         u = a**2 / (1 - a)
         degrees = 1 / ((a**2).sum() + u.sum() ** 2 - (u**2).sum())
-        prior = (w[rows] ** 2).sum() * pooled
-        total += squares if len(np.unique(strata)) == 1 else (degrees * squares + prior) / (degrees + 1)
+        prior = squared_weights[stratum] / sum(squared_weights.values()) * overall
+        total += squares if len(squared_weights) == 1 else (degrees * squares + prior) / (degrees + 1)
     return float(total)
 
 
@@ -53,6 +58,19 @@ class TestAgainstReference:
         for names in (units, np.array([str(i) for i in range(n)])):
             result = design_variance(y[:, None], group_rows(names, strata), w)
             assert result[0] == pytest.approx(naive_variance(y, names, strata, w), rel=1e-10)
+
+    def test_the_errors_of_pairs_are_those_of_their_differences(self):
+        n = 90
+        strata = np.arange(n) % 3
+        passages = np.array([f"{s}-{u}" for s, u in zip(strata, RNG.integers(0, 4, n), strict=True)])
+        for names in (passages, np.full(n, "")):
+            groups, Q = group_rows(names, strata), RNG.random((n, 4)).round(1)
+            Q[:, 3] = Q[:, 2] + 1e-9 * RNG.random(n)  # so close that differences are taken one by one
+            errors = compare_all_pairs(Q, groups, "CR2").stderr_clustered
+            for i, j in ((0, 1), (2, 0), (2, 3)):
+                units = names if names[0] else np.arange(n).astype(str)
+                expected = naive_variance(Q[:, i] - Q[:, j], units, strata, np.full(n, 1 / n))
+                assert errors[i, j] == pytest.approx(np.sqrt(expected), rel=1e-6)
 
     def test_independent_scores_have_the_plain_error(self):
         Q = RNG.random((40, 3))
@@ -176,3 +194,51 @@ class TestDegenerate:
         kept = groups.rows(np.arange(8) != 6)
         assert kept.n_groups == 4
         assert kept.n_strata == 2
+
+
+class TestFewErrors:
+    """Where scores show no variance, the intervals follow from those that show a little."""
+
+    @pytest.mark.parametrize(("n_clusters", "size"), [(2, 250), (5, 100), (14, 20)])
+    @pytest.mark.parametrize("n_strata", [1, 2])
+    def test_no_wrong_answer_is_hardly_better_than_one_in_clusters(self, n_clusters, size, n_strata):
+        Q = np.ones((n_clusters * size * n_strata, 2))
+        Q[0, 1] = 0
+        strata = None if n_strata == 1 else np.repeat(np.arange(n_strata), n_clusters * size)
+        clusters = np.repeat(np.arange(n_clusters * n_strata), size).astype(str)
+        result = estimate_means(Q, group_rows(clusters, strata), bounds=(0, 1))
+        none, one = 1 - result.low
+        assert one / 4 < none < 1.5 * one
+        assert none > 2 / len(Q)
+
+    @pytest.mark.parametrize("n", [20, 100, 200])
+    def test_tasks_all_right_and_all_wrong_have_a_wide_interval(self, n):
+        Q = np.repeat([[1.0], [0.0]], n, axis=0)
+        result = estimate_means(Q, group_rows(np.full(2 * n, ""), np.repeat([0, 1], n)), bounds=(0, 1))
+        assert 0.5 - result.low[0] > 1 / n
+        assert result.high[0] - 0.5 > 1 / n
+
+    def test_heavy_prompts_with_other_scores_widen_the_interval(self):
+        weights = np.ones(1000)
+        weights[:10] = 25
+        Q = np.ones((1000, 2))
+        Q[:5, 0] = Q[10:15, 1] = 0  # of the heavy prompts, of the light ones
+        result = estimate_means(Q, independent(1000), weights, (0, 1))
+        half = (result.high - result.low) / 2
+        assert half[0] > 1.8 * result.stderr[0]
+        assert half[0] > 3 * half[1]
+
+    @pytest.mark.parametrize("value", [0.1, 0.7, -3.3, 12.34])
+    @pytest.mark.parametrize("n", [3, 12, 50])
+    def test_equal_scores_without_bounds_have_no_interval(self, value, n):
+        for strata in (None, np.arange(n) % 2):
+            result = estimate_means(np.full((n, 1), value), group_rows(np.full(n, ""), strata))
+            assert np.isnan([result.low, result.high]).all()
+
+    def test_bounds_of_a_column_do_not_depend_on_who_lacks_the_same_scores(self):
+        Q = (RNG.random((30, 3)) < 0.5).astype(float)
+        Q[:, 1] *= 2.5
+        with_gap = Q.copy()
+        with_gap[0, 0] = np.nan
+        alone = estimate_means(with_gap[1:, [0, 1]], independent(29))
+        assert estimate_means(with_gap, independent(30)).high[0] == pytest.approx(alone.high[0])
