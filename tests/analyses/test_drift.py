@@ -229,3 +229,13 @@ class TestWords:
         picture = render_figure(requested(three_runs(), runs).figures["history"], "png")
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 5000
+
+
+def test_steps_without_a_test_are_not_counted_as_tested() -> None:
+    Q = np.full((30, 3), np.nan)
+    for number in range(3):
+        Q[10 * number : 10 * number + 10, number] = number % 2
+    runs = [run(key) for key in (1, 2, 3)]
+    headline = requested(Q, runs).summary.headline
+    assert "None of the 2 changes" in headline
+    assert "can be tested" in headline

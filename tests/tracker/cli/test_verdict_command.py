@@ -16,7 +16,7 @@ from command_runner import run, written
 
 from tracker.database import transaction
 from tracker.queries.ranking.leaderboard import load_leaderboard
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
 from tracker.recording.verdict.benchmark_verdict import load_verdict
 from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
@@ -192,6 +192,52 @@ class TestMissingScores:
         engine = sa.create_engine(sqlite_url)
         changes = missing_scores(engine, tmp_path, right=right, n_first=n_first, n_second=n_second)
         assert changes == expected
+
+    @pytest.mark.parametrize(
+        ("n_second", "right", "expected", "text"),
+        [
+            (50, 35, None, "second can be first: too many scores are missing."),
+            (90, 60, False, "second cannot be first, whatever the missing scores are."),
+        ],
+    )
+    @pytest.mark.parametrize("missing", [None, "common", "worst"])
+    def test_a_model_listed_apart_may_be_first_if_its_missing_scores_can_make_it(
+        self,
+        sqlite_url: str,
+        tmp_path: Path,
+        n_second: int,
+        right: int,
+        expected: bool | None,
+        text: str,
+        missing: Policy | None,
+    ) -> None:
+        engine = sa.create_engine(sqlite_url)
+        rows = ["model,prompt_id,task,correct", *(f"first,{i},all,{int(i < 80)}" for i in range(100))]
+        rows += [f"second,{i},all,{int(i < right)}" for i in range(n_second)]
+        rows += [f"third,{i},all,0" for i in range(100)]
+        run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "gaps", "--no-mlflow")
+        verdict = load_verdict(engine, Selection(benchmark="gaps", missing=missing))
+        line = next(check.line for check in verdict.checks if check.line.topic == "models listed apart")
+        assert (line.leader_changes, line.text) == (expected, text)
+
+    def test_leaders_with_equal_means_are_decided_by_missing_scores(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = sa.create_engine(sqlite_url)
+        rows = ["model,prompt_id,task,correct", *(f"first,{i},all,{int(i < 80)}" for i in range(100))]
+        rows += [f"second,{i},all,{int(i < 76)}" for i in range(95)]
+        run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "gaps", "--no-mlflow")
+        verdict = load_verdict(engine, Selection(benchmark="gaps"))
+        line = next(check.line for check in verdict.checks if check.line.topic == "missing scores")
+        assert verdict.leaders == ("first", "second")
+        assert line.leader_changes
+        assert "depends on the missing scores" in line.text
+
+
+def test_who_may_lead_is_not_known_where_differences_are_not_tested(two_leaders: sa.Engine) -> None:
+    weighted = load_verdict(two_leaders, Selection(benchmark="quiz", weights="task-equal"))
+    assert "not tested" in weighted.headline
+    assert weighted.contenders is None
+    assert "suffrage.verdict.n_may_lead" not in weighted.tags
+    assert load_verdict(two_leaders, Selection(benchmark="quiz")).contenders == ("broad", "narrow")
 
 
 class TestHook:

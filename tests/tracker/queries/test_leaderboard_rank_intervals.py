@@ -16,6 +16,7 @@ from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
+from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking import leaderboard_intervals
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts
@@ -171,6 +172,32 @@ def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
     for row in rank_by_prompts(requested, options=RankingOptions(missing="common", clusters=clusters)).rows:
         assert row.stderr_clustered is not None
         assert (row.low, row.high) == pytest.approx((rows[row.model]["low"], rows[row.model]["high"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("effects", ["fixed", "random"])
+def test_other_tasks_are_a_question_about_tasks_whatever_the_clusters(effects: str) -> None:
+    rng = np.random.default_rng(1)
+    tasks = np.repeat([f"t{n}" for n in range(6)], 100)
+    passages = np.repeat([f"p{n}" for n in range(120)], 5)
+    advantage = np.repeat(rng.normal(0.1, 0.25, 6), 100)
+    chances = np.clip(np.column_stack([0.55 + advantage, np.full(600, 0.5)]), 0, 1)
+    matrix = PerformanceMatrix(
+        Q=(rng.random((600, 2)) < chances).astype(float), prompt_ids=np.arange(600), tasks=tasks, models=("a", "b"),
+        run_ids=np.array([1, 2]), benchmark="b", metric="accuracy",
+    )  # fmt: skip
+    plain = Clusters.of_tasks(matrix.prompt_ids, matrix.tasks)
+    by_passage = replace(plain, field="passage", names=passages, task_effects=effects)
+    results = [
+        leaderboard_intervals.add_rank_intervals(
+            rank_by_prompts(matrix, options=RankingOptions(clusters=clusters, missing="common")), clusters,
+            n_resamples=0, seed=0,
+        )
+        for clusters in (plain, by_passage)
+    ]  # fmt: skip
+    assert results[0].ranks_on_other_tasks == results[1].ranks_on_other_tasks
+    assert results[0].task_spread == results[1].task_spread
+    assert results[1].task_spread is not None
+    assert results[1].task_spread.n_clusters == 6
 
 
 def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
