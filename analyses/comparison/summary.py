@@ -153,7 +153,7 @@ def _describe_tests(pair: PairedComparison) -> str:
         further.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
     gain = ""
     if not np.isnan(pair.pairing_gain):
-        gain = f" Without shared prompts, the same error needs {pair.pairing_gain:.2g} times as many."
+        gain = f" On separate prompts, the same error needs {pair.pairing_gain:.2g} times as many."
     return f"Test: {test}." + (f" For comparison: {'; '.join(further)}." if further else "") + gain
 
 

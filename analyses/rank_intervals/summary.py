@@ -72,7 +72,7 @@ def _list_caveats(finding: SeparableRanks) -> Iterator[str]:
     groups = finding.ranks.groups
     if finding.n_excluded:
         noun = "model is" if finding.n_excluded == 1 else "models are"
-        yield f"{finding.n_excluded:,} {noun} listed apart because too many scores are missing, and may be better."
+        yield f"{finding.n_excluded:,} {noun} listed apart, without a rank, because too many scores are missing."
     if sum(map(len, groups)) > len({column for group in groups for column in group}):
         yield "Groups overlap: two models can differ significantly although neither differs from a third."
 

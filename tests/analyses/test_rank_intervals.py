@@ -89,7 +89,7 @@ class TestAgainstReference:
         )
         far[3:7, 2] = np.nan
         caveats = requested(far).summary.caveats
-        assert caveats[0] == "1 model is listed apart because too many scores are missing, and may be better."
+        assert caveats[0] == "1 model is listed apart, without a rank, because too many scores are missing."
 
     def test_mmlu_pro_can_be_distinguished_in_seconds(self, mmlu_pro_full):
         n = mmlu_pro_full.n_prompts

@@ -134,19 +134,15 @@ def _compare_with_other_runs(session: Session, run: Run) -> str | None:
             shared.correlate(Run),
         )
     ).all()
-    newest = max((row.id for row in rows), default=0)
-    if newest > (run.id or 0):
-        return (
-            f"leaderboards use run {newest}, a newer run of the same model, not this one: `suffrage runs hide "
-            f"{newest}` hides the newer one"
-        )
-    larger = [row.id for row in rows if row.n_scores > run.n_scores]
-    if run.limited and larger:
-        return (
-            f"leaderboards use this run, the newest of the model, although run {max(larger)} has more prompts: if it "
-            f"was a trial, `suffrage runs hide {run.id}`"
-        )
-    return None
+    # As `choose_runs`: the run with the most scores, among equal ones the latest.
+    chosen = max(rows, key=lambda row: (row.n_scores, row.id), default=None)
+    if chosen is None or (chosen.n_scores, chosen.id) < (run.n_scores, run.id or 0):
+        return None
+    reason = "with more scores" if chosen.n_scores > run.n_scores else "a newer run with as many scores"
+    return (
+        f"leaderboards use run {chosen.id} of the same model, {reason}, not this one: name it with --runs, or hide "
+        f"the other: `suffrage runs hide {chosen.id}`"
+    )
 
 
 def list_cost_warnings(usage: Mapping[str, float]) -> list[str]:

@@ -53,18 +53,21 @@ class TestWarnings:
         assert outcome.means == {"accuracy": 0.0}
         assert "6 of 6 answers are empty or could not be extracted, and score 0" in warnings
 
-    def test_a_trial_that_stands_before_a_whole_run_is_warned_of_with_a_fix(self, url: str) -> None:
+    def test_a_trial_says_that_leaderboards_keep_the_whole_run(self, url: str) -> None:
         with ProtocolServer() as server:
             whole, warnings = evaluated(url, server)
             assert not any("leaderboards" in warning for warning in warnings)
             trial, warnings = evaluated(url, server, limit=2)
-            assert f"although run {whole.run_id} has more prompts" in " ".join(warnings)
-            assert f"`suffrage runs hide {trial.run_id}`" in " ".join(warnings)
+            assert f"leaderboards use run {whole.run_id} of the same model, with more scores" in " ".join(warnings)
+            assert f"`suffrage runs hide {whole.run_id}`" in " ".join(warnings)
+            with tracker.open(url) as store:
+                assert [row.run_id for row in store.leaderboard("quiz", metric="accuracy").rows] == [whole.run_id]
             _, warnings = evaluated(url, server, limit=2, method="generation")
             assert not any("leaderboards" in warning for warning in warnings), "another metric is another leaderboard"
             second, warnings = evaluated(url, server)
             assert second.run_id == whole.run_id
-            assert f"leaderboards use run {trial.run_id}, a newer run of the same model" in " ".join(warnings)
+            assert trial.run_id != whole.run_id
+            assert not any("leaderboards" in warning for warning in warnings)
 
     def test_the_cost_of_a_server_is_reported_where_prices_are_known(self, url: str) -> None:
         with ProtocolServer() as server:
