@@ -201,7 +201,7 @@ class TestMissingScores:
         ],
     )
     @pytest.mark.parametrize("missing", [None, "common", "worst"])
-    def test_a_model_listed_apart_may_be_first_if_its_missing_scores_can_make_it(
+    def test_an_excluded_model_may_be_first_if_its_missing_scores_can_make_it(
         self,
         sqlite_url: str,
         tmp_path: Path,

@@ -92,8 +92,8 @@ def rank_by_prompts(
     rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        apart = replace(expected.columns(is_excluded), missing=options.missing)
-        excluded = _prompt_rows(apart, weighted.weights, coverage[is_excluded], clusters)
+        unranked = replace(expected.columns(is_excluded), missing=options.missing)
+        excluded = _prompt_rows(unranked, weighted.weights, coverage[is_excluded], clusters)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
@@ -202,8 +202,8 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     rows = _task_rows(kept, coverage[treated.columns], options, linearized)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        apart = replace(scores.columns(is_excluded), missing=options.missing)
-        excluded = _task_rows(apart, coverage[is_excluded], options)
+        unranked = replace(scores.columns(is_excluded), missing=options.missing)
+        excluded = _task_rows(unranked, coverage[is_excluded], options)
         rows += [replace(row, excluded=_exclusion_reason(row.n, scores.n_tasks, "tasks")) for row in excluded]
     return Leaderboard(
         benchmark=scores.benchmark,

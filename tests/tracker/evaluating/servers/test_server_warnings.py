@@ -53,7 +53,7 @@ class TestWarnings:
         assert outcome.means == {"accuracy": 0.0}
         assert "6 of 6 answers are empty or could not be extracted, and score 0" in warnings
 
-    def test_a_trial_says_that_leaderboards_keep_the_whole_run(self, url: str) -> None:
+    def test_a_trial_is_warned_that_leaderboards_keep_the_whole_run(self, url: str) -> None:
         with ProtocolServer() as server:
             whole, warnings = evaluated(url, server)
             assert not any("leaderboards" in warning for warning in warnings)

@@ -207,9 +207,9 @@ class TestFewErrors:
         strata = None if n_strata == 1 else np.repeat(np.arange(n_strata), n_clusters * size)
         clusters = np.repeat(np.arange(n_clusters * n_strata), size).astype(str)
         result = estimate_means(Q, group_rows(clusters, strata), bounds=(0, 1))
-        none, one = 1 - result.low
-        assert one / 4 < none < 1.5 * one
-        assert none > 2 / len(Q)
+        without, with_error = 1 - result.low
+        assert with_error / 4 < without < 1.5 * with_error
+        assert without > 2 / len(Q)
 
     @pytest.mark.parametrize("n", [20, 100, 200])
     def test_tasks_all_right_and_all_wrong_have_a_wide_interval(self, n):
