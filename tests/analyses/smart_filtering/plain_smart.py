@@ -158,7 +158,8 @@ def _filter_models(b: SmallBenchmark, rows: list[int], o: dict[str, Any]) -> lis
             if o["open_only"] and maker.open_weights is None:
                 raise RefusedError(f"For {b.models[j]},.*whether its weights are open.*--allow-unknown")
     if len(chosen) < o["n_models"]:
-        raise RefusedError(f"Only {len(chosen)} .*models? with a score for each.*--n-models.*--models")
+        counted = f"Too few filter models: {len(chosen)} .*models?"
+        raise RefusedError(f"{counted} .*with a score for each.*--n-models.*--models")
     return chosen
 
 
