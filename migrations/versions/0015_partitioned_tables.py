@@ -82,7 +82,8 @@ def downgrade():
     op.execute("DROP FUNCTION IF EXISTS store_is_being_upgraded() CASCADE")
     partitions = connection.exec_driver_sql(
         "SELECT quote_ident(relname) FROM pg_class WHERE relname ~ '^(score|answer)_[0-9]+$' AND NOT relispartition "
-        "AND relnamespace = current_schema()::regnamespace"
+        "AND relnamespace = current_schema()::regnamespace AND relkind = 'r' "
+        "AND obj_description(oid, 'pg_class') ~ '^Rows of (score|answer) of benchmark [0-9]+$'"
     )
     for partition in partitions.scalars().all():
         op.execute(f"DROP TABLE {partition}")

@@ -100,6 +100,13 @@ def copy_rights(connection: sa.Connection, former: str, table: str, parts: Seque
         table: the new one.
         parts: its partitions, which get the owner.
     """
+    granted_by_default = connection.exec_driver_sql(
+        "SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END "
+        "FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = to_regclass(%s) AND grantee <> relowner",
+        (table,),
+    )
+    for role in granted_by_default.scalars().all():
+        connection.exec_driver_sql(f"REVOKE ALL ON {table} FROM {role}".replace("%", "%%"))
     grants = connection.exec_driver_sql(
         "SELECT format('GRANT %%s ON %%I TO %%s%%s', privilege_type, %s::text, CASE grantee WHEN 0 THEN 'PUBLIC' "
         "ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "
@@ -108,7 +115,7 @@ def copy_rights(connection: sa.Connection, former: str, table: str, parts: Seque
     )
     for statement in grants.scalars().all():
         connection.exec_driver_sql(statement)
-    comment = connection.exec_driver_sql("SELECT quote_literal(obj_description(to_regclass(%s)))", (former,))
+    comment = connection.exec_driver_sql("SELECT quote_nullable(obj_description(to_regclass(%s)))", (former,))
     connection.exec_driver_sql(f"COMMENT ON TABLE {table} IS {comment.scalar_one()}".replace("%", "%%"))
     for name in (table, *parts):
         give_to_owner(connection, former, f"TABLE {name}")
@@ -130,6 +137,10 @@ SELECT 'view ' || view.oid::regclass FROM pg_depend JOIN pg_rewrite ON pg_rewrit
 UNION SELECT 'index ' || indexrelid::regclass FROM pg_index WHERE indrelid = target AND NOT indisprimary
 UNION SELECT 'privileges on the column ' || attname FROM pg_attribute WHERE attrelid = target AND attacl IS NOT NULL
 UNION SELECT 'policy ' || polname FROM pg_policy WHERE polrelid = target
+UNION SELECT 'row security' FROM pg_class WHERE oid = target AND relrowsecurity
+UNION SELECT 'statistics ' || stxname FROM pg_statistic_ext WHERE stxrelid = target
+UNION SELECT 'rule ' || rulename FROM pg_rewrite WHERE ev_class = target
+UNION SELECT 'function ' || objid::regprocedure FROM pg_depend WHERE classid = 'pg_proc'::regclass AND refobjid = target
 UNION SELECT 'publication ' || pubname FROM pg_publication_rel JOIN pg_publication ON pg_publication.oid = prpubid
     WHERE prrelid = target
 UNION SELECT 'foreign key ' || conname FROM pg_constraint WHERE confrelid = target

@@ -120,12 +120,18 @@ def _conversion_step(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def _migrate(engine: sa.Engine, revision: str) -> None:
+    was_new = revision == "head" and current_version(engine) is None
     with migrating(engine) as connection:
-        if revision == "head" and _create_store(connection):
-            return
+        if was_new and (_create_store(connection) or _is_current(connection)):
+            return  # another process may have created it, and use it already
         from alembic import command
 
         command.upgrade(_alembic_config(connection), revision)
+
+
+def _is_current(connection: sa.Connection) -> bool:
+    version = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    return bool(version == known_versions()[-1])
 
 
 def _create_store(connection: sa.Connection) -> bool:

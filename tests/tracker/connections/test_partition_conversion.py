@@ -112,6 +112,26 @@ def execute(engine: sa.Engine, *statements: str) -> None:
         ("CREATE VIEW mine AS SELECT * FROM score", "DROP VIEW mine", "view mine of score"),
         ("CREATE INDEX mine ON answer (prompt_id)", "DROP INDEX mine", "index mine of answer"),
         ("GRANT SELECT (value) ON score TO PUBLIC", "REVOKE SELECT (value) ON score FROM PUBLIC", "the column value"),
+        (
+            "ALTER TABLE score ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE score DISABLE ROW LEVEL SECURITY",
+            "row security of score",
+        ),
+        (
+            "CREATE STATISTICS mine ON run_id, prompt_id FROM answer",
+            "DROP STATISTICS mine",
+            "statistics mine of answer",
+        ),
+        (
+            "CREATE RULE mine AS ON DELETE TO score DO ALSO NOTHING",
+            "DROP RULE mine ON score",
+            "rule mine of score",
+        ),
+        (
+            "CREATE FUNCTION mine() RETURNS bigint LANGUAGE SQL BEGIN ATOMIC SELECT count(*) FROM score; END",
+            "DROP FUNCTION mine()",
+            r"function mine\(\) of score",
+        ),
     ],
 )
 def test_what_users_have_put_on_the_tables_is_named_instead_of_lost(
@@ -130,6 +150,41 @@ def test_what_users_have_put_on_the_tables_is_named_instead_of_lost(
         downgrade(engine, BEFORE)
     assert current_version(engine) == known_versions()[-1]
     execute(engine, drop)
+
+
+def test_a_downgrade_leaves_tables_of_users_with_names_like_partitions(former: tuple[sa.Engine, Rows]) -> None:
+    engine, _ = former
+    upgrade(engine)
+    execute(engine, "CREATE TABLE answer_2023 AS SELECT 7 AS number", "CREATE VIEW score_77 AS SELECT 8 AS number")
+    downgrade(engine, BEFORE)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT number FROM answer_2023").scalar_one() == 7
+        assert connection.exec_driver_sql("SELECT number FROM score_77").scalar_one() == 8
+
+
+def test_an_upgrade_gives_back_no_privilege_that_was_revoked(former: tuple[sa.Engine, Rows]) -> None:
+    engine, rows = former
+    role = f"reader_{engine.url.database}"
+    execute(
+        engine,
+        f"CREATE ROLE {role}",
+        f"GRANT SELECT ON score TO {role}",
+        f"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {role}",
+    )
+    upgrade(engine)
+    assert_sound(engine, rows)
+    with engine.begin() as connection:
+        for table, expected in (("score", True), ("answer", False)):
+            assert connection.scalar(sa.select(sa.func.has_table_privilege(role, table, "SELECT"))) == expected
+        connection.exec_driver_sql(f"DROP OWNED BY {role}")
+        connection.exec_driver_sql(f"DROP ROLE {role}")
+
+
+def test_a_store_without_comments_can_be_upgraded(former: tuple[sa.Engine, Rows]) -> None:
+    engine, rows = former
+    execute(engine, "COMMENT ON TABLE score IS NULL")
+    upgrade(engine)
+    assert rows_of(engine) == rows
 
 
 def test_the_owner_of_the_store_remains_its_owner_when_an_administrator_upgrades_it(

@@ -161,18 +161,22 @@ def _connect(engine: sa.Engine, opened: ExitStack) -> Any:
 
     if engine.dialect.name == "sqlite":
         return adbc.AdbcConnection(opened.enter_context(adbc.AdbcDatabase(**_address(engine))))
-    with _server_lock:
-        database = _known_servers.get(engine.pool)
-        if database is None:
-            database = _known_servers[engine.pool] = adbc.AdbcDatabase(**_address(engine))
+    database = _known_servers.get(engine.pool)
+    if database is None:
+        opened_now = adbc.AdbcDatabase(**_address(engine))
+        with _server_lock:
+            database = _known_servers.setdefault(engine.pool, opened_now)
+        if database is opened_now:
             weakref.finalize(engine.pool, _close, database)
-        return adbc.AdbcConnection(database)
+        else:
+            _close(opened_now)
+    return adbc.AdbcConnection(database)
 
 
 def _close(database: Any) -> None:
     import adbc_driver_manager as adbc
 
-    with suppress(adbc.Error):  # threads that close connections at once may count one too many
+    with suppress(adbc.Error, RuntimeError):  # a thread may still read from it
         database.close()
 
 
