@@ -1,7 +1,7 @@
-"""What every analysis costs on large simulated tables, and what it says where it ends with an error.
+"""What every analysis costs on large simulated tables, and the error with which it ends.
 
 Scores of 0 and 1 and random vectors of 64 numbers for each prompt, in a SQLite store. Each row is one command
-`suffrage analyze` with default options, in a process of its own with all cores; its time includes start, reading
+`suffrage analyze` with default options, in a separate process with all cores; its time includes start, reading
 packed scores and recording. `drift`, `trials`, `tradeoff` and `sensitivity-sweep` have costs of other things than
 prompts and models and are left out. Each command is stopped after SUFFRAGE_BENCHMARK_SECONDS (600), and gets at most
 SUFFRAGE_BENCHMARK_GB (20) of memory. SUFFRAGE_BENCHMARK_TABLES=10000x100,100000x1000 names other sizes.

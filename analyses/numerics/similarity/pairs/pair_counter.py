@@ -27,7 +27,7 @@ from tracker.statistics.jit import bit_counts, jit, popcount
 MAX_PATTERNS = 64
 """With more patterns of missing cells than this, pairs are counted one by one."""
 MIN_MAPPED = 1 << 22
-"""Bytes from which an array is memory of its own, which the system has back at once. That of an allocator, which has
+"""Bytes from which an array is separate memory, which the system has back at once. That of an allocator, which has
 some for each thread, stays with the process: with two workers, up to 250 MB."""
 
 
