@@ -43,39 +43,32 @@ def _pairs(table: np.ndarray, similarity: str) -> np.ndarray:
     return 1 - pdist(table == 1, similarity)
 
 
-def _peer(table: np.ndarray, similarities: tuple[str, ...], n_permutations: int) -> float:
-    """Seconds for each permutation."""
+def _peer(table: np.ndarray, similarities: tuple[str, ...], n_permutations: int, weights: Any = None) -> float:
+    """Seconds for each permutation; with weights, a pair has the product of those of its prompts."""
     rng = np.random.default_rng(0)
+    masses = None if weights is None else np.outer(weights, weights)[np.triu_indices(len(table), 1)]
     spent = 0.0
     for similarity in similarities:
         observed = _pairs(table, similarity)
         started = time.perf_counter()
         for _ in range(n_permutations):
             values = _pairs(rng.permuted(table, axis=0), similarity)
-            values.mean(), values.var(), np.percentile(values, [75, 95])
-            ks_2samp(values, observed, method="asymp")
+            if masses is None:
+                values.mean(), values.var(), np.percentile(values, [75, 95])
+                ks_2samp(values, observed, method="asymp")
+            else:
+                _describe_weighted(values, observed, masses)
         spent += time.perf_counter() - started
     return spent / n_permutations
 
 
-def _weighted_peer(table: np.ndarray, weights: np.ndarray, similarities: tuple[str, ...], n_permutations: int) -> float:
-    """Seconds for each permutation, with the product of two prompts' weights as the weight of their pair."""
-    rng = np.random.default_rng(0)
-    masses = np.outer(weights, weights)[np.triu_indices(len(table), 1)]
-    spent = 0.0
-    for similarity in similarities:
-        observed = _pairs(table, similarity)
-        started = time.perf_counter()
-        for _ in range(n_permutations):
-            values = _pairs(rng.permuted(table, axis=0), similarity)
-            mean = np.average(values, weights=masses)
-            np.average((values - mean) ** 2, weights=masses)
-            np.percentile(values, [75, 95], weights=masses, method="inverted_cdf")
-            order = np.argsort(np.concatenate([values, observed]))
-            steps = np.cumsum(np.concatenate([masses, -masses])[order])
-            np.abs(steps).max() / masses.sum()
-        spent += time.perf_counter() - started
-    return spent / n_permutations
+def _describe_weighted(values: np.ndarray, observed: np.ndarray, masses: np.ndarray) -> None:
+    mean = np.average(values, weights=masses)
+    np.average((values - mean) ** 2, weights=masses)
+    np.percentile(values, [75, 95], weights=masses, method="inverted_cdf")
+    order = np.argsort(np.concatenate([values, observed]))
+    steps = np.cumsum(np.concatenate([masses, -masses])[order])
+    np.abs(steps).max() / masses.sum()
 
 
 def _ours_per_permutation(n_prompts: int, n_models: int) -> float:
@@ -119,7 +112,7 @@ def _weighted(binary: np.ndarray, scores: np.ndarray) -> Iterator[dict[str, Any]
         for each in [*times] * 2:
             times[each].append(seconds(partial(each, n_permutations=1000)))
         seconds_ours, plain = min(times[weighted_run]), min(times[plain_run])
-        peer = 1000 * _weighted_peer(table, weights, similarities, 3)
+        peer = 1000 * _peer(table, similarities, 3, weights)
         row = {"name": f"prompt correlation {name}, with weights", "ours_s": round(seconds_ours, 3)}
         yield row | {
             "peer": "SciPy `pdist`, NumPy with weights",

@@ -122,26 +122,22 @@ def _conversion_step(engine: sa.Engine) -> Iterator[sa.Connection]:
 def _migrate(engine: sa.Engine, revision: str) -> None:
     was_new = revision == "head" and current_version(engine) is None
     with migrating(engine) as connection:
-        if was_new and (_create_store(connection) or _is_current(connection)):
-            return  # another process may have created it, and use it already
+        if was_new and _create_store(connection):
+            return
         from alembic import command
 
         command.upgrade(_alembic_config(connection), revision)
 
 
-def _is_current(connection: sa.Connection) -> bool:
-    version = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
-    return bool(version == known_versions()[-1])
-
-
 def _create_store(connection: sa.Connection) -> bool:
-    """Create the tables of a new store; return False if that is left to the migrations."""
+    """Create the tables of a new store, unless another process has; return False if that is left to the migrations."""
     from tracker.connections.new_store import create_tables
     from tracker.integrity.stored_checksums import replace_checksums
 
+    head = known_versions()[-1]
     if sa.inspect(connection).has_table(VERSION_TABLE):
-        return False
-    if not create_tables(connection, migrations_folder(), known_versions()[-1]):
+        return bool(connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) == head)
+    if not create_tables(connection, migrations_folder(), head):
         return False
     replace_checksums(connection)
     return True

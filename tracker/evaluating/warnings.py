@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from tracker.connections.partitions import in_partition
 from tracker.evaluating.plan import Plan, option_name
 from tracker.evaluating.scoring.options import LABEL_PROBABILITY
+from tracker.queries.run_choice import choose_runs, measure_coverage
 from tracker.schema import Answer, Metric, Run, Score
 
 MIN_LABEL_PROBABILITY = 0.5
@@ -121,28 +122,24 @@ def _compare_with_other_runs(session: Session, run: Run) -> str | None:
     runs: Any = Run
     score: Any = Score
     of_benchmark = in_partition(Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
-    metric_ids = sa.select(score.metric_id).where(score.run_id == run.id, of_benchmark)
-    shared = sa.exists().where(score.run_id == runs.id, score.metric_id.in_(metric_ids), of_benchmark)
-    rows = session.execute(
-        sa.select(runs.id, runs.n_scores).where(
-            runs.benchmark_id == run.benchmark_id,
-            runs.model_id == run.model_id,
-            runs.condition == run.condition,
-            runs.variant == run.variant,
-            runs.status == "complete",
-            runs.id != run.id,
-            shared.correlate(Run),
-        )
-    ).all()
-    # As `choose_runs`: the run with the most scores, among equal ones the latest.
-    chosen = max(rows, key=lambda row: (row.n_scores, row.id), default=None)
-    if chosen is None or (chosen.n_scores, chosen.id) < (run.n_scores, run.id or 0):
-        return None
-    reason = "with more scores" if chosen.n_scores > run.n_scores else "a newer run with as many scores"
-    return (
-        f"leaderboards use run {chosen.id} of the same model, {reason}, not this one: name it with --runs, or hide "
-        f"the other: `suffrage runs hide {chosen.id}`"
+    same = (
+        runs.benchmark_id == run.benchmark_id,
+        runs.model_id == run.model_id,
+        runs.condition == run.condition,
+        runs.variant == run.variant,
+        runs.status == "complete",
     )
+    keys = list(session.scalars(sa.select(runs.id).where(*same)))
+    metric_ids = sa.select(score.metric_id.distinct()).where(score.run_id == run.id, of_benchmark)
+    for metric_id in session.scalars(metric_ids).all():
+        coverage = measure_coverage(session, metric_id, keys)
+        chosen = choose_runs({"": [*keys, run.id or 0]}, coverage)[""]
+        if chosen != run.id:
+            return (
+                f"leaderboards use run {chosen} of the same model ({coverage[chosen].describe()}), not this one: name "
+                f"it with --runs, or hide the other: `suffrage runs hide {chosen}`"
+            )
+    return None
 
 
 def list_cost_warnings(usage: Mapping[str, float]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from postgres_dump import OtherVersionError, dump_schema
 
+from tracker.connections import new_store
 from tracker.connections.schema_versions import VERSION_TABLE, current_version, known_versions, upgrade
 from tracker.database import create_unchecked_engine, ensure_current
 from tracker.errors import DatabaseError
@@ -83,6 +84,21 @@ def test_a_new_store_needs_no_migrations(
     store = create_unchecked_engine(url)
     ensure_current(store)
     assert current_version(store) == known_versions()[-1]
+    store.dispose()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_the_migrations_create_a_store_of_a_version_without_a_file(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_sqlite = engine == "sqlite"
+    url = f"sqlite:///{tmp_path}/new.db" if is_sqlite else request.getfixturevalue("empty_postgres")()
+    monkeypatch.setattr(new_store, "HEADINGS", {engine: "-- Tables of another version "})
+    store = create_unchecked_engine(url)
+    upgrade(store)
+    assert current_version(store) == known_versions()[-1]
+    with store.connect() as connection:
+        assert list(find_content_faults(connection)) == []
     store.dispose()
 
 

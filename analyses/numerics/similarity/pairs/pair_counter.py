@@ -28,7 +28,7 @@ MAX_PATTERNS = 64
 """With more patterns of missing cells than this, pairs are counted one by one."""
 MIN_MAPPED = 1 << 22
 """Bytes from which an array is separate memory, which the system has back at once. That of an allocator, which has
-some for each thread, stays with the process: with two workers, up to 250 MB."""
+some for each thread, stays with the process: with two workers, up to 230 MB."""
 
 
 @jit

@@ -58,7 +58,7 @@ class TestWarnings:
             whole, warnings = evaluated(url, server)
             assert not any("leaderboards" in warning for warning in warnings)
             trial, warnings = evaluated(url, server, limit=2)
-            assert f"leaderboards use run {whole.run_id} of the same model, with more scores" in " ".join(warnings)
+            assert f"leaderboards use run {whole.run_id} of the same model (6 prompts)" in " ".join(warnings)
             assert f"`suffrage runs hide {whole.run_id}`" in " ".join(warnings)
             with tracker.open(url) as store:
                 assert [row.run_id for row in store.leaderboard("quiz", metric="accuracy").rows] == [whole.run_id]
