@@ -92,10 +92,11 @@ def _print_board(board: Leaderboard) -> None:
     inform(_describe_scores(board))
     print_rows(_list_columns(board), "table", drop_order=DROP_ORDER)
     _print_warnings(board)
+    contenders = set(board.contenders or ())  # the first line has named them
     groups = [
         sentence
         for group, sentence in zip(board.groups, board.describe_groups(), strict=True)
-        if set(group) != set(board.contenders or ())
+        if set(group) != contenders
     ]
     for line in groups[:MAX_GROUPS]:
         inform(_cut(line))

@@ -158,11 +158,11 @@ class Leaderboard(NotebookResult):
         """
         if not self.rank_intervals and sum(row.rank is not None for row in self.rows) > 1:
             return None
-        intervals = self.rank_intervals
+        intervals, leaders = self.rank_intervals, set(self.leaders)
         return tuple(
             row.model
             for row in self.rows
-            if row.model in self.leaders or (row.model in intervals and intervals[row.model].low <= 1)
+            if row.model in leaders or (row.model in intervals and intervals[row.model].low <= 1)
         )
 
     def list_records(self) -> list[dict[str, Any]]:
