@@ -22,6 +22,7 @@ from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
 
 FEW_SHARED = "fewer than two prompts are shared"
 CONSTANT = "the difference is the same on all prompts"
+UNBOUNDED = "the difference is the same on all prompts, and the metric has no bounds"
 CONSTANT_MODEL = "one of the two has the same score on all prompts"
 UNSTRATIFIED = "tasks are not strata, or prompts are in clusters"
 BEYOND = "it is too large for a float64 number"
@@ -82,6 +83,7 @@ class ModelComparison(Finding):
         d, best = comparison.advantage, self.decisive.best
         no_interval = CONSTANT if comparison.n > 1 else FEW_SHARED
         no_power = FEW_SHARED if np.isnan(best.stderr) else CONSTANT
+        no_ends = FEW_SHARED if np.isnan(best.stderr) else UNBOUNDED
         return {
             "n_prompts": float(comparison.n),
             "n_left_out": float(sum(self.n_only)),
@@ -91,11 +93,11 @@ class ModelComparison(Finding):
             "mean_b": finite_or_undefined(comparison.mean_b, BEYOND),
             "difference": finite_or_undefined(best.mean, BEYOND),
             "stderr": finite_or_undefined(best.stderr, FEW_SHARED),
-            "low": finite_or_undefined(self.interval[0], FEW_SHARED),
-            "high": finite_or_undefined(self.interval[1], FEW_SHARED),
+            "low": finite_or_undefined(self.interval[0], no_ends),
+            "high": finite_or_undefined(self.interval[1], no_ends),
             "pvalue": finite_or_undefined(self.pvalue, FEW_SHARED),
             **{
-                f"naive.{name}": finite_or_undefined(float(getattr(comparison.naive, name)), FEW_SHARED)
+                f"naive.{name}": finite_or_undefined(float(getattr(comparison.naive, name)), no_ends)
                 for name in ESTIMATES
             },
             **self._clustered_metrics(),
@@ -167,7 +169,7 @@ class ModelComparison(Finding):
         metrics: dict[str, Metric] = {}
         for name in ESTIMATES:
             value = getattr(comparison.clustered, name) if comparison.clustered else None
-            metrics[f"clustered.{name}"] = undefined if value is None else float(value)
+            metrics[f"clustered.{name}"] = undefined if value is None else finite_or_undefined(float(value), UNBOUNDED)
         no_interval = "clusters do not differ, or all resamples lie on one side"
         for value, name in zip(comparison.bca_clustered, ("bca.low", "bca.high"), strict=True):
             metrics[f"clustered.{name}"] = (
@@ -175,10 +177,12 @@ class ModelComparison(Finding):
             )
         for name in ("stderr", "degrees", "low", "high", "pvalue"):
             value = getattr(comparison.uneven, name) if comparison.uneven else None
-            metrics[f"cr2.{name}"] = undefined if value is None else float(value)
+            metrics[f"cr2.{name}"] = undefined if value is None else finite_or_undefined(float(value), UNBOUNDED)
         for name in ("stderr", "low", "high"):
             value = getattr(comparison.stratified, name) if comparison.stratified else None
-            metrics[f"stratified.{name}"] = Undefined(UNSTRATIFIED) if value is None else float(value)
+            metrics[f"stratified.{name}"] = (
+                Undefined(UNSTRATIFIED) if value is None else finite_or_undefined(float(value), UNBOUNDED)
+            )
         flips = comparison.flips_clustered
         metrics["clustered.flips.pvalue"] = undefined if flips is None else flips.pvalue
         return metrics
@@ -212,14 +216,15 @@ def compare_pair(
     """
     exponent = overflow_exponent(shared.values)
     a, b = (np.ldexp(scores, -exponent) for scores in (shared.a, shared.b))
-    groups, higher = shared.groups, shared.scores.higher_is_better
+    groups, higher, allowed = shared.groups, shared.scores.higher_is_better, shared.scores.metric_bounds
+    largest = np.inf if allowed is None else float(np.ldexp(np.ptp(allowed), -exponent))
     options: Mapping[str, Any] = {
         "higher_is_better": higher,
         "level": level,
         "n_resamples": n_resamples,
         "seed": seed,
     }
-    comparison = compare_models(a, b, groups, **options)
+    comparison = compare_models(a, b, groups, **options, largest=largest)
     completions = None
     if (incomplete := shared.incomplete) is not None:
         completions = compare_completions(
@@ -232,7 +237,7 @@ def compare_pair(
     imputed = None
     if (whole := shared.imputed) is not None:
         filled_a, filled_b = (np.ldexp(scores, -exponent) for scores in (whole.a, whole.b))
-        imputed = compare_models(filled_a, filled_b, whole.groups, **options, with_bootstrap=False)
+        imputed = compare_models(filled_a, filled_b, whole.groups, **options, with_bootstrap=False, largest=largest)
     tasks = task_differences(
         a,
         b,
@@ -241,6 +246,7 @@ def compare_pair(
         groups if shared.cluster not in (TASK, SPLIT, NONE) else None,
         is_binary=not np.isnan(comparison.mcnemar),
         level=level,
+        largest=largest,
     )
     return ModelComparison(
         models=shared.models,

@@ -89,9 +89,9 @@ def _headline(finding: ModelComparison) -> str:
 
 
 def _describe_interval(finding: ModelComparison) -> str:
-    """The interval of the advantage of the model ahead; '' where all units give the same difference."""
+    """The interval of the advantage of the model ahead; '' without one."""
     best, (low, high) = finding.decisive.best, finding.interval
-    if low == high:
+    if np.isnan(low):
         return ""
     if best.mean < 0:
         low, high = -high, -low
@@ -168,7 +168,9 @@ def _list_caveats(finding: ModelComparison) -> Iterator[str]:
         return
     if best.stderr == 0:
         units = "clusters" if pair.clustered is not None else "prompts"
-        yield f"All {units} give the same difference, so there is no interval."
+        without = np.isnan(finding.interval[0])
+        reason = "there is no interval" if without else "the interval is that of the share of prompts that can differ"
+        yield f"All {units} give the same difference, so {reason}."
     elif pair.clustered is None and (finding.interval[0] <= 0 <= finding.interval[1]) != (
         finding.pvalue > 1 - pair.level
     ):

@@ -111,6 +111,7 @@ def find_drift(
         bounds=scores.bounds,
         replacement=scores.worst if scores.missing == "worst" else None,
         imputed=scores.linearized,
+        largest=np.inf if scores.metric_bounds is None else float(np.ptp(scores.metric_bounds)),
     )
     return Drift(
         models=tuple(run.model for run in history.runs),

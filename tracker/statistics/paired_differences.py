@@ -27,7 +27,8 @@ class MeanDifference:
         stderr: NaN below two units; exactly 0 if all units agree.
         n_units: independent prompts or clusters.
         degrees: degrees of freedom; 0 below two units.
-        low, high: mean ± Student's t with these degrees; NaN without an error.
+        low, high: mean ± Student's t with these degrees, within the largest possible difference. If all units agree,
+            see `_agreeing_interval`. NaN without an error.
         pvalue: two-sided; see `t_pvalues`.
     """
 
@@ -48,17 +49,20 @@ class MeanDifference:
         return replace(self, mean=mean, stderr=error, low=low, high=high)
 
 
-def estimate_mean(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> MeanDifference:
+def estimate_mean(
+    differences: NDArray[np.float64], *, scale: float, level: float = 0.95, largest: float = np.inf
+) -> MeanDifference:
     """Estimate the mean with the error s / √n, assuming independent prompts.
 
     Args:
         differences: ``(n,)`` finite, at least one.
         scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
+        largest: possible difference, where the interval ends; infinite if scores have no bounds.
     """
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-    return _estimate(mean, error, n, n - 1, scale, level)
+    return _estimate(mean, error, n, n - 1, scale, level, largest)
 
 
 def estimate_clustered_mean(
@@ -68,6 +72,7 @@ def estimate_clustered_mean(
     scale: float,
     level: float = 0.95,
     correction: Correction = "CR1",
+    largest: float = np.inf,
 ) -> MeanDifference:
     """Estimate the mean with a clustered error, from S, the sum of deviations in each cluster.
 
@@ -81,34 +86,58 @@ def estimate_clustered_mean(
         scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
         correction: small-sample correction for few clusters.
+        largest: possible difference, where the interval ends; infinite if scores have no bounds.
     """
     n, G, mean = len(differences), groups.n_groups, float(differences.mean())
     error = np.nan
     if groups.n_strata > 1:
         variance = design_variance(differences[:, None], groups, np.full(n, 1 / n))
-        return _estimate(mean, float(np.sqrt(variance[0])), G, groups.degrees, scale, level)
+        return _estimate(mean, float(np.sqrt(variance[0])), G, groups.degrees, scale, level, largest)
     if G > 1:
         sums = np.bincount(groups.codes, weights=differences - mean, minlength=G)
         factor = cluster_correction(groups.sizes, G, n, correction)
         error = float(np.sqrt((factor * sums**2).sum()) / n)
-    return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level)
+    return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level, largest)
 
 
-def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> MeanDifference:
+def _estimate(
+    mean: float, error: float, n_units: int, degrees: float, scale: float, level: float, largest: float
+) -> MeanDifference:
     if error <= TIE_TOLERANCE * scale:
         error = 0.0
     if abs(mean) <= TIE_TOLERANCE * scale:
         mean = 0.0
-    low, high = student_interval(mean, error, degrees, level)
+    if error == 0:
+        low, high = _agreeing_interval(mean, n_units, level, largest)
+    else:
+        low, high = student_interval(mean, error, degrees, level)
     return MeanDifference(
         mean=mean,
         stderr=error,
         n_units=n_units,
         degrees=float(degrees),
-        low=float(low),
-        high=float(high),
+        low=float(np.maximum(low, -largest)),
+        high=float(np.minimum(high, largest)),
         pvalue=float(t_pvalues(mean, error, n_units, scale, degrees)),
     )
+
+
+def _agreeing_interval(mean: float, n_units: int, level: float, largest: float) -> tuple[float, float]:
+    """Return the interval of the mean where all units have the same difference.
+
+    At most a share 1 − (1 − level)**(1 / n_units) of all units has another one: with a larger share, so many units
+    would agree with a probability below 1 − level. The others can have any difference.
+
+    Args:
+        mean: the common difference.
+        n_units: prompts or clusters.
+        level: of the interval.
+        largest: possible difference; if it is infinite there is no interval (NaN).
+    """
+    if not np.isfinite(largest):
+        return np.nan, np.nan
+    share = 1 - (1 - level) ** (1 / n_units)
+    return mean - share * (largest + mean), mean + share * (largest - mean)
 
 
 def unpaired_stderr(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

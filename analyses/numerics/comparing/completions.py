@@ -85,6 +85,7 @@ def compare_completions(
             n_resamples=n_resamples,
             seed=seed,
             with_bootstrap=False,
+            largest=abs(bounds[1] - bounds[0]),
         )
         for for_a, for_b in (bounds, bounds[::-1])
     )

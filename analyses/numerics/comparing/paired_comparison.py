@@ -119,6 +119,7 @@ def compare_models(
     n_resamples: int = 9999,
     seed: int = 0,
     with_bootstrap: bool = True,
+    largest: float = np.inf,
 ) -> PairedComparison:
     """Compare two models.
 
@@ -131,18 +132,19 @@ def compare_models(
         n_resamples: of the bootstrap, and of signs where they are not all counted; at least 1.
         seed: the same seed gives the same bytes, whatever the number of workers.
         with_bootstrap: whether to draw the bootstrap intervals; NaN if not.
+        largest: possible difference, where intervals of Student's t end; infinite if scores have no bounds.
     """
     scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
     d = a - b if higher_is_better else b - a
     d = np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
-    naive = estimate_mean(d, scale=scale, level=level)
+    naive = estimate_mean(d, scale=scale, level=level, largest=largest)
     clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
     stratified = None
     if groups.n_strata > 1 and groups.n_groups == len(d):
-        stratified = estimate_clustered_mean(d, groups, scale=scale, level=level)
+        stratified = estimate_clustered_mean(d, groups, scale=scale, level=level, largest=largest)
     elif not groups.problem:
-        clustered = estimate_clustered_mean(d, groups, scale=scale, level=level)
-        uneven = estimate_clustered_mean(d, groups, scale=scale, level=level, correction="CR2")
+        clustered = estimate_clustered_mean(d, groups, scale=scale, level=level, largest=largest)
+        uneven = estimate_clustered_mean(d, groups, scale=scale, level=level, correction="CR2", largest=largest)
         sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
         sizes = groups.sizes.astype(np.float64)
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)

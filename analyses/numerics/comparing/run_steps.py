@@ -75,6 +75,7 @@ def compare_runs(
     bounds: tuple[float, float] | None = None,
     replacement: float | None = None,
     imputed: NDArray[np.float64] | None = None,
+    largest: float = np.inf,
 ) -> tuple[RunStep, ...]:
     """Every step of every series.
 
@@ -87,8 +88,9 @@ def compare_runs(
         bounds: worst and best value of missing scores; None compares shared rows alone.
         replacement: of a score that one of two runs lacks; None for none.
         imputed: ``(n, k)`` scores with imputed ones for errors, see `linearize_imputed`; None if none is imputed.
+        largest: possible change, where intervals end; infinite if scores have no bounds.
     """
-    options = _StepOptions(groups=groups, higher_is_better=higher_is_better, level=level)
+    options = _StepOptions(groups=groups, higher_is_better=higher_is_better, level=level, largest=largest)
     steps = [
         _step(
             *_pair(Q, before, after, replacement),
@@ -139,17 +141,37 @@ class _StepOptions:
         groups: clusters of the rows.
         higher_is_better: whether large scores are good.
         level: of the intervals.
+        largest: possible change.
     """
 
     groups: Grouping
     higher_is_better: bool
     level: float
+    largest: float
 
     def estimate(
-        self, before: NDArray[np.float64], after: NDArray[np.float64], kept: NDArray[np.bool_]
+        self, before: NDArray[np.float64], after: NDArray[np.float64], kept: NDArray[np.bool_], exponent: int
     ) -> MeanDifference:
-        """Return the mean change on some rows."""
-        return _estimate(before[kept], after[kept], self.groups.rows(kept), self.higher_is_better, self.level)
+        """Return the mean change on some rows, with the p-value of the test that a step uses.
+
+        Args:
+            before, after: ``(n,)`` scores over 2**exponent.
+            kept: ``(n,)`` the rows, at least one.
+            exponent: of the unit.
+        """
+        old, new, groups = before[kept], after[kept], self.groups.rows(kept)
+        d, both = _turned(old, new, self.higher_is_better), np.concatenate([old, new])
+        options = {
+            "scale": float(np.abs(both).max()), "level": self.level,
+            "largest": float(np.ldexp(self.largest, -exponent)),
+        }  # fmt: skip
+        if not groups.problem:
+            correction: Correction = "CR1" if groups.is_even else "CR2"
+            return estimate_clustered_mean(d, groups, **options, correction=correction)
+        known = estimate_mean(d, **options)
+        if ((both == 0) | (both == 1)).all():
+            return replace(known, pvalue=float(mcnemar_pvalues(int((d > 0).sum()), int((d < 0).sum()))))
+        return known
 
 
 def _step(
@@ -178,15 +200,15 @@ def _step(
     exponent = overflow_exponent(np.concatenate([old, new, filled.ravel(), extremes]))
     scaled_old, scaled_new = np.ldexp(old, -exponent), np.ldexp(new, -exponent)
     n = int(shared.sum())
-    known = estimate(scaled_old, scaled_new, shared) if n else UNKNOWN
+    known = estimate(scaled_old, scaled_new, shared, exponent) if n else UNKNOWN
     if n and imputed is not None:
         before, after = np.ldexp(imputed.T, -exponent)
-        known = estimate(before, after, np.ones(len(old), dtype=np.bool_))
+        known = estimate(before, after, np.ones(len(old), dtype=np.bool_), exponent)
     least = most = known
     if n and bounds is not None and not shared[rows].all():
         worst, best = (float(np.ldexp(bound, -exponent)) for bound in bounds)
         least, most = (
-            estimate(np.where(is_old, scaled_old, for_old), np.where(is_new, scaled_new, for_new), rows)
+            estimate(np.where(is_old, scaled_old, for_old), np.where(is_new, scaled_new, for_new), rows, exponent)
             for for_old, for_new in ((best, worst), (worst, best))
         )
     turnable = 1.0 if np.isfinite(least.pvalue) else np.nan
@@ -214,18 +236,3 @@ def _step(
 
 
 UNKNOWN = MeanDifference(mean=np.nan, stderr=np.nan, n_units=0, degrees=0.0, low=np.nan, high=np.nan, pvalue=np.nan)
-
-
-def _estimate(
-    old: NDArray[np.float64], new: NDArray[np.float64], groups: Grouping, higher_is_better: bool, level: float
-) -> MeanDifference:
-    """Return the mean change, at least one score each, with the p-value of the test that a step uses."""
-    d, both = _turned(old, new, higher_is_better), np.concatenate([old, new])
-    scale = float(np.abs(both).max())
-    if not groups.problem:
-        correction: Correction = "CR1" if groups.is_even else "CR2"
-        return estimate_clustered_mean(d, groups, scale=scale, level=level, correction=correction)
-    known = estimate_mean(d, scale=scale, level=level)
-    if ((both == 0) | (both == 1)).all():
-        return replace(known, pvalue=float(mcnemar_pvalues(int((d > 0).sum()), int((d < 0).sum()))))
-    return known

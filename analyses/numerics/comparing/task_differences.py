@@ -74,6 +74,7 @@ def task_differences(
     *,
     is_binary: bool,
     level: float,
+    largest: float = np.inf,
 ) -> tuple[TaskDifference, ...]:
     """Compare two models task by task, in the order of the names.
 
@@ -84,6 +85,7 @@ def task_differences(
         groups: clusters finer than tasks; None where there are none.
         is_binary: whether scores are 0 and 1, so that McNemar's test applies.
         level: of the intervals.
+        largest: possible difference, where intervals end; infinite if scores have no bounds.
     """
     differences = []
     scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
@@ -94,11 +96,12 @@ def task_differences(
         within = groups.rows(rows) if groups is not None else None
         if within is not None and not within.problem:
             correction: Correction = "CR1" if within.is_even else "CR2"
-            known = estimate_clustered_mean(d, within, scale=scale, level=level, correction=correction)
+            known = estimate_clustered_mean(d, within, scale=scale, level=level, correction=correction, largest=largest)
             test = CLUSTERED
             pvalue = known.pvalue
         else:
-            known, test = estimate_mean(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT
+            known = estimate_mean(d, scale=scale, level=level, largest=largest)
+            test = MCNEMAR if is_binary else STUDENT
             pvalue = float(mcnemar_pvalues(n_a, n_b)) if is_binary else known.pvalue
         if known.stderr == 0 and test != MCNEMAR:
             test = FLIPPED  # of prompts or clusters that all say the same

@@ -123,8 +123,22 @@ class TestDegenerate:
         assert d.std() > 0
         result = estimate_mean(d, scale=0.8)
         assert result.stderr == 0
-        assert result.low == result.high == result.mean
+        assert np.isnan([result.low, result.high]).all()
         assert result.pvalue == 2 / 2**3
+
+    @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+    def test_the_interval_of_equal_differences_holds_for_the_share_that_differs(self, share):
+        n, worst = 20, 0.1 * (1 - share) - share  # the others have the difference -1
+        result = estimate_mean(np.full(n, 0.1), scale=1.0, largest=1.0)
+        probability = (1 - share) ** n  # of drawing only equal differences
+        assert -1 <= result.low < result.mean < result.high <= 1
+        assert result.low <= worst or probability <= 0.05
+
+    def test_intervals_end_at_the_largest_possible_difference(self):
+        d = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+        assert estimate_mean(d, scale=1.0).high > 1
+        assert estimate_mean(d, scale=1.0, largest=1.0).high == 1
+        assert estimate_clustered_mean(d, some("abcde"), scale=1.0, largest=1.0).high == 1
 
     def test_no_difference_has_p_1(self):
         assert estimate_mean(np.zeros(4), scale=1.0).pvalue == 1

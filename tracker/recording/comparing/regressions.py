@@ -93,7 +93,8 @@ class BaselineComparison:
             return NO_REGRESSION
         if self.difference > 0:
             return BETTER
-        is_beyond = not self.margin or (self.high is not None and self.high < -self.margin)
+        most = self.difference if self.high is None else self.high  # without bounds, if all prompts agree
+        is_beyond = not self.margin or most < -self.margin
         return REGRESSION if is_beyond else NO_REGRESSION
 
 

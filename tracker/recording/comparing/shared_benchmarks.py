@@ -6,6 +6,7 @@ whose metrics have the same finite bounds, so that a difference means the same o
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -178,13 +179,15 @@ def pool_rows(rows: Sequence[SharedBenchmark]) -> PooledDifference:
         rows: at least `MIN_STUDIES` with positive errors, in one unit.
     """
     measured = [(row.difference, row.stderr or 0.0) for row in rows]
-    pooled = pool_differences(*np.array(measured).T)
+    bounds = rows[0].bounds
+    largest = math.inf if bounds is None else abs(bounds[1] - bounds[0])
+    pooled = pool_differences(*np.array(measured).T, largest=largest)
     cases = []
     for place in (0, 1):
         ends = [row.extremes[place] if row.extremes else known for row, known in zip(rows, measured, strict=True)]
         if ends == measured or not all(error > 0 for _, error in ends):
             return pooled
-        cases.append(pool_differences(*np.array(ends).T))
+        cases.append(pool_differences(*np.array(ends).T, largest=largest))
     worst, best = cases
     pvalue = worst.pvalue if worst.mean > 0 else best.pvalue if best.mean < 0 else 1.0
     return replace(pooled, low=min(pooled.low, worst.low), high=max(pooled.high, best.high), pvalue=pvalue)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tracker.statistics.pooling.unequal_variances import pool_interval, pool_pvalues
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.student_t import t_pvalues, t_quantile
+from tracker.statistics.student_t import student_interval, t_pvalues, t_quantile
 
 N_HALVINGS = 200
 MIN_STUDIES = 3
@@ -38,7 +38,8 @@ class PooledDifference:
         n_studies: benchmarks.
         mean: of their differences, with equal weights.
         stderr: of it, by Hartung and Knapp: s / √n_studies.
-        low, high, pvalue: by the distribution of mean / stderr under the errors of the benchmarks.
+        low, high, pvalue: by the distribution of mean / stderr under the errors of the benchmarks. If all differences
+            are equal, s is 0; then by Student's t, with the error that follows from the errors of the benchmarks.
         tau: standard deviation of the true differences between benchmarks.
         weighted_mean: with ``weights``, which are proportional to 1 / (v + τ²).
         weighted_low, weighted_high: its interval by Hartung and Knapp, which can be too narrow.
@@ -62,7 +63,7 @@ class PooledDifference:
 
 
 def pool_differences(
-    differences: NDArray[np.float64], errors: NDArray[np.float64], *, level: float = 0.95
+    differences: NDArray[np.float64], errors: NDArray[np.float64], *, level: float = 0.95, largest: float = np.inf
 ) -> PooledDifference:
     """Pool the differences of several benchmarks.
 
@@ -70,6 +71,7 @@ def pool_differences(
         differences: ``(k,)``, at least `MIN_STUDIES`, in one unit.
         errors: ``(k,)`` standard errors, positive.
         level: of the intervals.
+        largest: possible difference, where intervals end; infinite if scores have no bounds.
 
     Raises:
         ValueError: there are too few differences, or an error is not positive.
@@ -87,11 +89,14 @@ def pool_differences(
     spread = float(t_quantile(level, k - 2)) * math.sqrt(tau2 + stderr**2)
     size = float(np.abs(differences).max())
     if stderr <= TIE_TOLERANCE * size:
-        low = high = mean
-        pvalue = float(t_pvalues(mean, stderr, k, size))
+        known = math.sqrt(float((errors**2).sum())) / k
+        low, high = student_interval(mean, known, k - 1, level)
+        pvalue = float(t_pvalues(mean, known, k, size))
     else:
         low, high = pool_interval(differences, errors**2, level=level)
         pvalue = float(pool_pvalues(differences[None], errors[None] ** 2)[0])
+    ends = [low, high, weighted - weighted_reach, weighted + weighted_reach, mean - spread, mean + spread]
+    low, high, weighted_low, weighted_high, predicted_low, predicted_high = np.clip(ends, -largest, largest).tolist()
     return PooledDifference(
         n_studies=k,
         mean=mean,
@@ -101,10 +106,10 @@ def pool_differences(
         pvalue=pvalue,
         tau=math.sqrt(tau2),
         weighted_mean=weighted,
-        weighted_low=weighted - weighted_reach,
-        weighted_high=weighted + weighted_reach,
-        predicted_low=mean - spread,
-        predicted_high=mean + spread,
+        weighted_low=weighted_low,
+        weighted_high=weighted_high,
+        predicted_low=predicted_low,
+        predicted_high=predicted_high,
         weights=weights,
     )
 

@@ -56,6 +56,19 @@ class TestAgainstReference:
         assert not uneven.is_even
         assert (step.stderr, step.low, step.pvalue) == (expected.stderr, expected.low, expected.pvalue)
 
+    def test_intervals_of_few_prompts_stay_within_the_range_of_a_change(self) -> None:
+        rose = np.column_stack([np.zeros(5), [1.0, 1, 1, 1, 0]])
+        [free], [step] = (
+            compare_runs(rose, [[0, 1]], group_rows(np.array([""] * 5)), **options)
+            for options in ({}, {"largest": 1.0})
+        )
+        assert (step.low, step.high) == (free.low, 1.0)
+        assert free.high > 1
+        [all_rose] = compare_runs(
+            np.column_stack([np.zeros(5), np.ones(5)]), [[0, 1]], group_rows(np.array([""] * 5)), largest=1.0
+        )
+        assert all_rose.low < all_rose.high == 1
+
     def test_what_is_only_rounding_is_no_change(self) -> None:
         Q = np.column_stack([np.full(20, 0.1 + 0.2), np.full(20, 0.3)])
         (step,) = compare_runs(Q, [[0, 1]], group_rows(np.array(["a", "b"] * 10)))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.weightstats import DescrStatsW
 
@@ -59,6 +60,15 @@ class TestLaws:
         with pytest.raises(ValueError, match="positive errors"):
             pool_differences(np.zeros(3), np.array([0.1, 0.0, 0.1]))
 
-    def test_equal_differences_have_a_p_value(self):
-        assert pool_differences(np.full(4, 0.1), ERRORS[:4]).pvalue == pytest.approx(2 / 2**4)
+    def test_equal_differences_have_the_errors_of_the_benchmarks(self):
+        result, error = pool_differences(np.full(4, 0.1), ERRORS[:4]), np.sqrt((ERRORS[:4] ** 2).sum()) / 4
+        assert result.pvalue == pytest.approx(2 * stats.t.sf(0.1 / error, 3))
+        assert (result.low, result.high) == pytest.approx(stats.t.interval(0.95, 3, 0.1, error))
+
+    def test_intervals_end_at_the_largest_possible_difference(self):
+        result = pool_differences(np.array([0.9, 0.1, 0.95]), ERRORS[:3], largest=1.0)
+        assert result.high == result.predicted_high == 1
+        assert -1 <= result.low < result.mean
+
+    def test_no_differences_have_p_1(self):
         assert pool_differences(np.zeros(4), ERRORS[:4]).pvalue == 1
