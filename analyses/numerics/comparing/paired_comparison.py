@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,19 +136,17 @@ def compare_models(
         with_bootstrap: whether to draw the bootstrap intervals; NaN if not.
         largest: possible difference, where intervals of Student's t end; infinite if scores have no bounds.
     """
-    scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
-    d = a - b if higher_is_better else b - a
+    scale, d = max(float(np.abs(a).max()), float(np.abs(b).max())), a - b if higher_is_better else b - a
     d = np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
-    naive = estimate_mean(d, scale=scale, level=level, largest=largest)
-    clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
-    stratified = None
+    options: Mapping[str, Any] = {"scale": scale, "level": level, "largest": largest}
+    naive = estimate_mean(d, **options)
+    clustered, uneven, stratified, flips_clustered, bca_clustered = None, None, None, None, (np.nan, np.nan)
     if groups.n_strata > 1 and groups.n_groups == len(d):
-        stratified = estimate_clustered_mean(d, groups, scale=scale, level=level, largest=largest)
+        stratified = estimate_clustered_mean(d, groups, **options)
     elif not groups.problem:
-        clustered = estimate_clustered_mean(d, groups, scale=scale, level=level, largest=largest)
-        uneven = estimate_clustered_mean(d, groups, scale=scale, level=level, correction="CR2", largest=largest)
-        sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
-        sizes = groups.sizes.astype(np.float64)
+        clustered = estimate_clustered_mean(d, groups, **options)
+        uneven = estimate_clustered_mean(d, groups, **options, correction="CR2")
+        sums, sizes = np.bincount(groups.codes, weights=d).astype(np.float64), groups.sizes.astype(np.float64)
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
         if with_bootstrap:
             bca_clustered = _bca(sums, sizes, level, n_resamples, seed)

@@ -86,15 +86,15 @@ def pool_differences(
     stderr = float(np.std(differences, ddof=1)) / math.sqrt(k)
     reach = float(t_quantile(level, k - 1))
     weighted_reach = reach * math.sqrt(float(weights @ (differences - weighted) ** 2) / (k - 1))
-    spread = float(t_quantile(level, k - 2)) * math.sqrt(tau2 + stderr**2)
-    size = float(np.abs(differences).max())
+    size, error = float(np.abs(differences).max()), stderr
     if stderr <= TIE_TOLERANCE * size:
-        known = math.sqrt(float((errors**2).sum())) / k
-        low, high = student_interval(mean, known, k - 1, level)
-        pvalue = float(t_pvalues(mean, known, k, size))
+        error = math.sqrt(float((errors**2).sum())) / k
+        low, high = student_interval(mean, error, k - 1, level)
+        pvalue = float(t_pvalues(mean, error, k, size))
     else:
         low, high = pool_interval(differences, errors**2, level=level)
         pvalue = float(pool_pvalues(differences[None], errors[None] ** 2)[0])
+    spread = float(t_quantile(level, k - 2)) * math.sqrt(tau2 + error**2)
     ends = [low, high, weighted - weighted_reach, weighted + weighted_reach, mean - spread, mean + spread]
     low, high, weighted_low, weighted_high, predicted_low, predicted_high = np.clip(ends, -largest, largest).tolist()
     return PooledDifference(

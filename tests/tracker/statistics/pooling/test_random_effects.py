@@ -64,6 +64,7 @@ class TestLaws:
         result, error = pool_differences(np.full(4, 0.1), ERRORS[:4]), np.sqrt((ERRORS[:4] ** 2).sum()) / 4
         assert result.pvalue == pytest.approx(2 * stats.t.sf(0.1 / error, 3))
         assert (result.low, result.high) == pytest.approx(stats.t.interval(0.95, 3, 0.1, error))
+        assert (result.predicted_low, result.predicted_high) == pytest.approx(stats.t.interval(0.95, 2, 0.1, error))
 
     def test_intervals_end_at_the_largest_possible_difference(self):
         result = pool_differences(np.array([0.9, 0.1, 0.95]), ERRORS[:3], largest=1.0)
