@@ -35,8 +35,9 @@ def describe_verdict(finding: MixedModel) -> VerdictLine:
     n_rivals = int((ranks.rank_low == 1).sum()) - len(leaders)
     verb = "is" if len(leaders) == 1 else "are"
     rivals = f"{n_rivals} other model{'s' * (n_rivals != 1)} may be first too" if n_rivals else "no other may be first"
-    text = f"{join_names(leaders, MAX_NAMES)} {verb} first with missing scores estimated; {rivals}."
-    return VerdictLine(topic="mixed model", text=text, leader_changes=n_rivals > 0)
+    estimated = " with missing scores estimated" * (finding.n_missing > 0)
+    text = f"{join_names(leaders, MAX_NAMES)} {verb} first{estimated}; {rivals}."
+    return VerdictLine(topic="mixed model", text=text, leader_changes="maybe" if n_rivals else "no")
 
 
 def _headline(finding: MixedModel) -> str:

@@ -27,10 +27,10 @@ def _compare_rules(finding: VotingRules) -> VerdictLine:
     n_rules, topic = len(finding.outcomes), "voting rule"
     if not different:
         text = f"All {n_rules} voting rules over the tasks have the same first place."
-        return VerdictLine(topic=topic, text=text, leader_changes=False)
+        return VerdictLine(topic=topic, text=text, leader_changes="no")
     cases = [f"{join_names(finding.leaders(rule), MAX_NAMES)} by {RULE_LABELS[rule]}" for rule in different]
     text = f"{len(different)} of {n_rules} voting rules have another first place: {join_names(cases, MAX_NAMES)}."
-    return VerdictLine(topic=topic, text=text, leader_changes=True)
+    return VerdictLine(topic=topic, text=text, leader_changes="yes")
 
 
 def _remove_tasks(pivotal: PivotalSet | str, n_tasks: int) -> VerdictLine:
@@ -38,16 +38,16 @@ def _remove_tasks(pivotal: PivotalSet | str, n_tasks: int) -> VerdictLine:
     topic = "tasks"
     if isinstance(pivotal, str):
         text = f"Whether removing tasks changes the first place is not known: {pivotal}."
-        return VerdictLine(topic=topic, text=text, leader_changes=None)
+        return VerdictLine(topic=topic, text=text, leader_changes="unknown")
     if pivotal.lower_bound is None:
         text = f"No removal of tasks, of {n_tasks}, changes the first place."
-        return VerdictLine(topic=topic, text=text, leader_changes=False)
+        return VerdictLine(topic=topic, text=text, leader_changes="no")
     if pivotal.removed is None:
         text = f"Removing fewer than {pivotal.lower_bound} of {n_tasks} tasks does not change the first place."
-        return VerdictLine(topic=topic, text=text, leader_changes=None)
+        return VerdictLine(topic=topic, text=text, leader_changes="unknown")
     n_removed, removed = len(pivotal.removed), join_names(pivotal.removed, MAX_NAMES)
     change = f"{join_names(pivotal.new_leaders, MAX_NAMES)} is first" if pivotal.new_leaders else "the first changes"
     fewer = "" if pivotal.is_exact else "; fewer may be enough"
     is_few = 2 * n_removed <= n_tasks
     text = f"{'Without' if is_few else 'Only without'} {n_removed} of {n_tasks} tasks ({removed}) {change}{fewer}."
-    return VerdictLine(topic=topic, text=text, leader_changes=is_few)
+    return VerdictLine(topic=topic, text=text, leader_changes="yes" if is_few else "no")

@@ -51,15 +51,15 @@ def _headline(finding: WeightRobustness) -> str:
 
 
 def describe_verdict(finding: WeightRobustness) -> VerdictLine:
-    """Return whether random weights of the prompts change the first place."""
+    """Return whether random weights, which imitate another sample of prompts, leave the first place open."""
     n_draws, leaders = finding.under.n_draws, list_leaders(finding.rank, finding.models)
     changes = finding.n_changes > CENTRAL[0] * n_draws
     share = "all" if not finding.n_changes else f"{1 - finding.n_changes / n_draws:.1%} of"
     return VerdictLine(
         topic="weights of prompts",
         text=f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'lead'} in {share} {n_draws:,} random "
-        "weightings of the prompts.",
-        leader_changes=changes,
+        "weightings, which imitate other samples of prompts.",
+        leader_changes="maybe" if changes else "no",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +152,10 @@ class FilterDecisions:
             raise ValueError("a prompt is kept if, and only if, no reason removes it")
 
 
+LeaderChange = Literal["yes", "maybe", "no", "unknown"]
+"""Whether a choice changes the first place, see `VerdictLine`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerdictLine:
     """The effect of one choice on the first place: a line of `suffrage verdict`.
@@ -159,12 +163,19 @@ class VerdictLine:
     Attributes:
         topic: the choice that is varied, such as ``weights of prompts``.
         text: the result as one sentence, with names and numbers.
-        leader_changes: whether another model can be first; None if that is not known.
+        leader_changes: ``yes``: another model is first. ``maybe``: several models may be first, because of sampling
+            error or missing scores. ``no``: the first place stays. ``unknown``: that is not known, because a search did
+            not end or the choice cannot be applied.
     """
 
     topic: str
     text: str
-    leader_changes: bool | None
+    leader_changes: LeaderChange
+
+    @property
+    def answer(self) -> str:
+        """Whether the first place changes, in words."""
+        return "not known" if self.leader_changes == "unknown" else self.leader_changes
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,6 @@ N_SOURCES = 3
 N_TOP, MAX_ON_FIRST_PAGE = 10, 12
 """Rows of the first page's table, and up to how many models it shows all of them."""
 
-ANSWERS = {True: "yes", False: "no", None: "not known"}
-"""Whether a choice changes the first place."""
-
 EXAMPLES = {
     "hardest": ("The hardest", "the lowest mean of all models"),
     "most divided": ("Those that divide the models most", "the largest spread between models"),
@@ -97,7 +94,6 @@ def _template_values(
         "chosen": describe_selection({**contents.selection.as_json(), "metric": ""}),
         "as_of": format_day(contents.as_of) if contents.as_of else "",
         "verdict": contents.verdict,
-        "answers": ANSWERS,
         "short": list_limits(board),
         "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
         "hidden_models": max(0, len(rows) - MAX_MODELS),

@@ -36,7 +36,7 @@ from tracker.recording.finding import Finding, Report, Summary, VerdictLine, ana
 def analyze(scores: PerformanceMatrix, *, n: int = 3) -> Report:
     if {fails}:
         raise SelectionError("This needs more prompts.")
-    line = VerdictLine(topic="luck", text=f"With n = {{n}} luck decides.", leader_changes=None)
+    line = VerdictLine(topic="luck", text=f"With n = {{n}} luck decides.", leader_changes="unknown")
     return Report(Finding(), summary=Summary("Luck."), verdict=[line])
 '''
 
@@ -119,8 +119,8 @@ class TestVerdict:
 
     def test_choices_that_change_the_first_place_come_first(self, two_leaders: sa.Engine) -> None:
         changes = [check.line.leader_changes for check in load_verdict(two_leaders, Selection(benchmark="quiz")).checks]
-        assert changes[0] is True
-        assert changes == sorted(changes, key=[True, None, False].index)
+        assert changes[0] == "yes"
+        assert changes == sorted(changes, key=["yes", "maybe", "unknown", "no"].index)
 
     def test_tags_state_the_leader_and_each_choice(self, two_leaders: sa.Engine) -> None:
         tags = load_verdict(two_leaders, Selection(benchmark="quiz")).tags
@@ -134,10 +134,38 @@ class TestVerdict:
         with transaction(two_leaders, write=False) as session:
             board = load_leaderboard(session, whole, n_resamples=0)
             line, key = find_recorded_line(session, "weight-robustness", whole, board)
-            assert (line.text, line.leader_changes) == (f"broad is first in the recorded finding {key}.", False)
+            assert (line.text, line.leader_changes) == (f"broad is first in the recorded finding {key}.", "no")
             part = replace(whole, tasks=("small",))
             assert find_recorded_line(session, "weight-robustness", part, board) is None
             assert find_recorded_line(session, "trials", whole, board) is None
+
+    def test_a_recorded_leader_with_rivals_leaves_the_first_place_open(self, two_leaders: sa.Engine) -> None:
+        run(two_leaders, "analyze", "mixed-model", "quiz", "--no-mlflow")
+        whole = Selection(benchmark="quiz", metric="accuracy")
+        with transaction(two_leaders, write=False) as session:
+            board = load_leaderboard(session, whole, n_resamples=0)
+            line, key = find_recorded_line(session, "mixed-model", whole, board)
+        computed = next(
+            check.line
+            for check in load_verdict(two_leaders, Selection(benchmark="quiz")).checks
+            if check.line.topic == "mixed model"
+        )
+        assert line.text == f"broad is first in the recorded finding {key}; 1 other model may be first too."
+        assert line.leader_changes == computed.leader_changes == "maybe"
+
+    def test_another_leader_of_an_analysis_is_a_change_whatever_the_analysis_varies(
+        self, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        engine, rows = sa.create_engine(sqlite_url), ["model,prompt_id,task,correct"]
+        for task, n, right in (("large", 40, (40, 20, 0)), ("small", 10, (1, 9, 0)), ("tiny", 5, (0, 5, 0))):
+            for model, n_right in zip(("broad", "narrow", "bad"), right, strict=True):
+                rows += [f"{model},{task}{i},{task},{int(i < n_right)}" for i in range(n)]
+        run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "quiz", "--no-mlflow")
+        verdict = load_verdict(engine, Selection(benchmark="quiz"))
+        line = next(check.line for check in verdict.checks if check.line.topic == "voting rule")
+        assert verdict.leaders == ("broad",)
+        assert line.leader_changes == "yes"
+        assert line.text.endswith(" voting rules over the tasks have the same first place. There narrow is first.")
 
     def test_the_policy_for_missing_scores_reaches_only_analyses_that_support_it(self, two_leaders: sa.Engine) -> None:
         verdict = load_verdict(two_leaders, Selection(benchmark="quiz", missing="bounds"))
@@ -152,9 +180,7 @@ class TestVerdict:
         assert {check.line.topic for check in verdict.checks} >= {"voting rule", "weights of prompts"}
 
 
-def missing_scores(
-    engine: sa.Engine, folder: Path, *, right: int, n_first: int, n_second: int
-) -> dict[str, bool | None]:
+def missing_scores(engine: sa.Engine, folder: Path, *, right: int, n_first: int, n_second: int) -> dict[str, str]:
     """Which topics about missing scores change the first place; `first` has that many of 100 prompts, all right."""
     rows = ["model,prompt_id,task,correct"]
     rows += [f"first,{i},all,1" for i in range(n_first)]
@@ -173,11 +199,11 @@ class TestMissingScores:
         ("right", "n_first", "n_second", "expected"),
         [
             (90, 100, 100, {}),
-            (90, 98, 100, {"missing scores": False}),
-            (99, 98, 100, {"missing scores": True}),
-            (90, 96, 97, {"missing scores": False}),
-            (70, 100, 80, {"models listed apart": False}),
-            (80, 100, 80, {"models listed apart": None}),
+            (90, 98, 100, {"missing scores": "no"}),
+            (99, 98, 100, {"missing scores": "maybe"}),
+            (90, 96, 97, {"missing scores": "no"}),
+            (70, 100, 80, {"models listed apart": "no"}),
+            (80, 100, 80, {"models listed apart": "maybe"}),
         ],
     )
     def test_a_line_states_whether_they_decide_the_first_place(
@@ -187,7 +213,7 @@ class TestMissingScores:
         right: int,
         n_first: int,
         n_second: int,
-        expected: dict[str, bool | None],
+        expected: dict[str, str],
     ) -> None:
         engine = sa.create_engine(sqlite_url)
         changes = missing_scores(engine, tmp_path, right=right, n_first=n_first, n_second=n_second)
@@ -196,8 +222,8 @@ class TestMissingScores:
     @pytest.mark.parametrize(
         ("n_second", "right", "expected", "text"),
         [
-            (50, 35, None, "second can be first: too many scores are missing."),
-            (90, 60, False, "second cannot be first, whatever the missing scores are."),
+            (50, 35, "maybe", "second can be first: too many scores are missing."),
+            (90, 60, "no", "second cannot be first, whatever the missing scores are."),
         ],
     )
     @pytest.mark.parametrize("missing", [None, "common", "worst"])
@@ -207,7 +233,7 @@ class TestMissingScores:
         tmp_path: Path,
         n_second: int,
         right: int,
-        expected: bool | None,
+        expected: str,
         text: str,
         missing: Policy | None,
     ) -> None:
@@ -228,7 +254,7 @@ class TestMissingScores:
         verdict = load_verdict(engine, Selection(benchmark="gaps"))
         line = next(check.line for check in verdict.checks if check.line.topic == "missing scores")
         assert verdict.leaders == ("first", "second")
-        assert line.leader_changes
+        assert line.leader_changes == "maybe"
         assert "depends on the missing scores" in line.text
 
 

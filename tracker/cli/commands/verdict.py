@@ -27,8 +27,6 @@ from tracker.queries.selection import Selection
 if TYPE_CHECKING:
     from tracker.recording.verdict.benchmark_verdict import Verdict
 
-ANSWERS = {True: "yes", False: "no", None: "not known"}
-
 
 @click.command(cls=Command)
 @click.argument("benchmark")
@@ -89,10 +87,10 @@ def print_verdict(verdict: Verdict) -> None:
     inform(f"{verdict.benchmark}: {verdict.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
     if verdict.checks:
         echo("\nCan another choice change the first place?")
-        width = max(len(ANSWERS[check.line.leader_changes]) for check in verdict.checks)
+        width = max(len(check.line.answer) for check in verdict.checks)
         for check in verdict.checks:
             line = check.line
-            answer = f"{ANSWERS[line.leader_changes]:<{width}}"
+            answer = f"{line.answer:<{width}}"
             _print_text(f"{line.topic}: {line.text}", f"  {answer}  ", " " * (width + 4))
             echo(f"{' ' * (width + 4)}$ {check.command}")
     echo("\nNot known from the stored data:")

@@ -51,7 +51,7 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     topic, leaders = "missing scores", join_names(board.leaders, MAX_NAMES)
     if board.missing != "bounds":
         text = f"Missing scores are treated by the policy {board.missing}; their true values are not known."
-        return VerdictLine(topic=topic, text=text, leader_changes=None)
+        return VerdictLine(topic=topic, text=text, leader_changes="unknown")
     first = [row for row in board.rows if row.model in board.leaders]
     n_missing = sum(board.n_units - row.n for row in first)
     worst = min(_merit(board, row.worst_mean) for row in first)
@@ -62,14 +62,14 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     ]
     if rivals:
         text = f"{join_names(rivals, MAX_NAMES)} can have the best mean, depending on the missing scores."
-        return VerdictLine(topic=topic, text=text, leader_changes=True)
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
     if len(first) > 1 and n_missing:
         text = f"{leaders} share the first place; which of them has the best mean depends on the missing scores."
-        return VerdictLine(topic=topic, text=text, leader_changes=True)
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
     subject = f"{leaders} lacks {n_missing:,} of {board.n_units:,} {board.unit}s and" if n_missing else leaders
     verb = "have" if len(first) > 1 else "has"
     text = f"{subject} {verb} the best mean whatever the missing scores are."
-    return VerdictLine(topic=topic, text=text, leader_changes=False)
+    return VerdictLine(topic=topic, text=text, leader_changes="no")
 
 
 def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]) -> VerdictLine:
@@ -80,14 +80,14 @@ def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]
     if names:
         verb = "has" if len(names) == 1 else "have"
         text = f"{join_names(names, MAX_NAMES)} {verb} a better mean, over fewer {board.unit}s."
-        return VerdictLine(topic=topic, text=text, leader_changes=True)
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
     worst = min((_merit(board, row.worst_mean) for row in first), default=math.nan)
     possible = [row.model for row in excluded if not _merit(board, row.best_mean) < worst]
     if possible:
         text = f"{join_names(possible, MAX_NAMES)} can be first: too many scores are missing."
-        return VerdictLine(topic=topic, text=text, leader_changes=None)
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
     text = f"{join_names([row.model for row in excluded], MAX_NAMES)} cannot be first, whatever the missing scores are."
-    return VerdictLine(topic=topic, text=text, leader_changes=False)
+    return VerdictLine(topic=topic, text=text, leader_changes="no")
 
 
 def _compare_ranks(topic: str, board: Leaderboard, ranks: Mapping[str, tuple[int, int]]) -> VerdictLine:
@@ -104,8 +104,8 @@ def _compare_ranks(topic: str, board: Leaderboard, ranks: Mapping[str, tuple[int
     rivals = [row.model for row in board.rows if row.model in possible and row.model not in board.leaders]
     if rivals:
         text = f"{join_names(rivals, MAX_NAMES)} may be first too{reason}."
-        return VerdictLine(topic=topic, text=text, leader_changes=True)
-    return VerdictLine(topic=topic, text="No other model may be first (95% confidence).", leader_changes=False)
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
+    return VerdictLine(topic=topic, text="No other model may be first (95% confidence).", leader_changes="no")
 
 
 def _merit(board: Leaderboard, mean: float | None) -> float:
@@ -118,11 +118,13 @@ def _weigh_tasks_equally(session: Session, selection: Selection, board: Leaderbo
     try:
         equal = load_leaderboard(session, replace(selection, weights=TASK_EQUAL), with_rank_intervals=False)
     except SelectionError as error:
-        return VerdictLine(topic=topic, text=f"Equal weights of tasks cannot be applied: {error}", leader_changes=None)
+        return VerdictLine(
+            topic=topic, text=f"Equal weights of tasks cannot be applied: {error}", leader_changes="unknown"
+        )
     leaders = equal.leaders
     if leaders == board.leaders:
         text = f"With equal weights of the {board.n_tasks} tasks the first place stays."
-        return VerdictLine(topic=topic, text=text, leader_changes=False)
+        return VerdictLine(topic=topic, text=text, leader_changes="no")
     verb = "is" if len(leaders) == 1 else "are"
     text = f"With equal weights of the {board.n_tasks} tasks {join_names(leaders, MAX_NAMES)} {verb} first."
-    return VerdictLine(topic=topic, text=text, leader_changes=True)
+    return VerdictLine(topic=topic, text=text, leader_changes="yes")

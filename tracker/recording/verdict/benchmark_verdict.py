@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SuffrageError
+from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.plugins.discovery import PluginModule
 from tracker.queries.notices import list_notices
@@ -23,7 +24,7 @@ from tracker.recording.finding import VerdictLine
 from tracker.recording.pipeline import compute_report
 from tracker.recording.registry import discover_analyses
 from tracker.recording.rerun_command import selection_arguments
-from tracker.recording.verdict.alternative_rankings import compare_alternatives
+from tracker.recording.verdict.alternative_rankings import MAX_NAMES, compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
 from tracker.recording.verdict.recorded_tests import FirstPlaceTest, adjust_first_place
@@ -111,7 +112,6 @@ class Verdict(NotebookResult):
     @property
     def tags(self) -> Mapping[str, str]:
         """The verdict as tags of an MLflow run: the leader, and for each choice whether it changes the first place."""
-        answers = {True: "yes", False: "no", None: "unknown"}
         tags = {
             "suffrage.verdict": self.headline,
             "suffrage.verdict.leader": ", ".join(self.leaders),
@@ -122,7 +122,7 @@ class Verdict(NotebookResult):
             tags["suffrage.verdict.margin"] = f"{self.margin:.6g}"
         for check in self.checks:
             topic = check.line.topic.replace(" ", "_")
-            tags[f"suffrage.verdict.changes.{topic}"] = answers[check.line.leader_changes]
+            tags[f"suffrage.verdict.changes.{topic}"] = check.line.leader_changes
         return tags
 
 
@@ -187,8 +187,8 @@ def list_test_checks(first_place: FirstPlaceTest, benchmark: str) -> list[Verdic
 
 def sort_checks(checks: Sequence[VerdictCheck]) -> tuple[VerdictCheck, ...]:
     """Return choices in the order of the verdict: those that change the first place, unknown ones, the others."""
-    order = {True: 0, None: 1, False: 2}
-    return tuple(sorted(checks, key=lambda check: order[check.line.leader_changes]))
+    order = ("yes", "maybe", "unknown", "no")
+    return tuple(sorted(checks, key=lambda check: order.index(check.line.leader_changes)))
 
 
 def _analyses_in_verdict() -> Iterator[PluginModule]:
@@ -235,7 +235,17 @@ def _run_in_verdict(
         leaders=leaders,
     )
     command = _command(f"analyze {plugin.name}", accepted)
-    return [VerdictCheck(line=line, command=command) for line in report.verdict]
+    lines = [_name_other_leader(line, report.leaders, board) for line in report.verdict]
+    return [VerdictCheck(line=line, command=command) for line in lines]
+
+
+def _name_other_leader(line: VerdictLine, leaders: Sequence[str], board: Leaderboard) -> VerdictLine:
+    """Return a line that states if the analysis has another first place than the leaderboard, whatever it varies."""
+    if line.leader_changes not in ("no", "maybe") or not leaders or set(leaders) == set(board.leaders):
+        return line
+    names, verb = join_names(leaders, MAX_NAMES), "is" if len(leaders) == 1 else "are"
+    text = line.text if line.text.startswith(names) else f"{line.text} There {names} {verb} first."
+    return replace(line, text=text, leader_changes="yes")
 
 
 def _is_plain(selection: Selection) -> bool:

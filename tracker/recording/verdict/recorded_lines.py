@@ -11,7 +11,7 @@ from tracker.name_lists import join_names
 from tracker.queries.findings.finding_records import FindingRow, get_finding, list_findings
 from tracker.queries.ranking.leaderboard_result import Leaderboard
 from tracker.queries.selection import Selection
-from tracker.recording.finding import VerdictLine
+from tracker.recording.finding import LeaderChange, VerdictLine
 from tracker.recording.verdict.recorded_tests import ANALYSIS
 
 UNCOMPARED = ("benchmark", "missing", "min_coverage", "task_effects", "cluster")
@@ -22,6 +22,8 @@ def find_recorded_line(
     session: Session, analysis: str, selection: Selection, board: Leaderboard
 ) -> tuple[VerdictLine, int] | None:
     """Return the leader of the latest current finding of an analysis on the same scores, and the finding's key.
+
+    If the finding has the metric ``n_may_lead``, the line states how many other models may be first.
 
     Args:
         session: the store.
@@ -38,9 +40,12 @@ def find_recorded_line(
         return None
     leaders = row.leader.split(", ")
     verb = "is" if len(leaders) == 1 else "are"
-    text = f"{join_names(leaders, 3)} {verb} first in the recorded finding {row.id}."
-    changes = set(leaders) != set(board.leaders)
-    return VerdictLine(topic=analysis.replace("-", " "), text=text, leader_changes=changes), row.id
+    text = f"{join_names(leaders, 3)} {verb} first in the recorded finding {row.id}"
+    metrics = {number.name: number.value for number in get_finding(session, row.id).numbers}
+    n_rivals = int(metrics.get("n_may_lead") or len(leaders)) - len(leaders)
+    rivals = f"; {n_rivals} other model{'s' * (n_rivals > 1)} may be first too" if n_rivals > 0 else ""
+    changes: LeaderChange = "yes" if set(leaders) != set(board.leaders) else "maybe" if rivals else "no"
+    return VerdictLine(topic=analysis.replace("-", " "), text=f"{text}{rivals}.", leader_changes=changes), row.id
 
 
 def find_recorded_verdict(session: Session, selection: Selection, board: Leaderboard) -> FindingRow | None:

@@ -67,4 +67,4 @@ def adjust_first_place(session: Session, board: Leaderboard) -> FirstPlaceTest:
     if pvalue > ALPHA or holm <= ALPHA:
         return FirstPlaceTest(looks=sentence)
     text = f"With Holm over {len(looks)} tests another model may be first: p = {holm:.2g}, alone {pvalue:.2g}."
-    return FirstPlaceTest(looks=sentence, line=VerdictLine(topic=TOPIC, text=text, leader_changes=True))
+    return FirstPlaceTest(looks=sentence, line=VerdictLine(topic=TOPIC, text=text, leader_changes="maybe"))

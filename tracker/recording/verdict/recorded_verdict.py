@@ -51,6 +51,7 @@ class VerdictFinding(Finding):
         margin: how far the first mean is ahead of the next, in the metric's unit.
         n_choices: choices that were tried.
         n_changes: choices that put another model first.
+        n_open: choices by which several models may be first.
         n_undecided: choices of which that is not known.
     """
 
@@ -59,6 +60,7 @@ class VerdictFinding(Finding):
     margin: Metric
     n_choices: int
     n_changes: int
+    n_open: int
     n_undecided: int
 
 
@@ -176,8 +178,9 @@ def _make_report(verdict: Verdict) -> Report:
         n_may_lead=n_may_lead,
         margin=margin,
         n_choices=len(checks),
-        n_changes=changes.count(True),
-        n_undecided=changes.count(None),
+        n_changes=changes.count("yes"),
+        n_open=changes.count("maybe"),
+        n_undecided=changes.count("unknown"),
     )
     summary = Summary(
         headline=verdict.headline,
@@ -211,11 +214,14 @@ def find_current_verdict(session: Session, selection: Selection, board: Leaderbo
         return None
     resolved = replace(selection, metric=board.metric)
     first_place = adjust_first_place(session, board)
+    checks = _load_checks(session, row)
+    if checks is None:
+        return None
     return RecordedVerdict(
         finding_id=row.id,
         recorded=row.recorded,
         looks=first_place.looks,
-        checks=sort_checks([*_load_checks(session, row), *list_test_checks(first_place, board.benchmark)]),
+        checks=sort_checks([*checks, *list_test_checks(first_place, board.benchmark)]),
         open_questions=tuple(list_open_questions(session, resolved)),
     )
 
@@ -225,14 +231,17 @@ def _read_from_findings() -> set[str]:
     return {name for name, plugin in discover_analyses().items() if plugin.options.get("verdict_limit") is not None}
 
 
-def _load_checks(session: Session, row: FindingRow) -> list[VerdictCheck]:
-    """Return the choices of a recorded verdict."""
+def _load_checks(session: Session, row: FindingRow) -> list[VerdictCheck] | None:
+    """Return the choices of a recorded verdict; None if it was recorded before a choice could leave the leader open."""
     if CHOICES_FILE not in {artifact.name for artifact in get_finding(session, row.id).artifacts}:
         return []
+    choices = decode_table(load_artifact(session, row.id, CHOICES_FILE)).to_pylist()
+    if not all(isinstance(choice["leader_changes"], str) for choice in choices):
+        return None
     return [
         VerdictCheck(
             line=VerdictLine(topic=choice["choice"], text=choice["text"], leader_changes=choice["leader_changes"]),
             command=choice["command"],
         )
-        for choice in decode_table(load_artifact(session, row.id, CHOICES_FILE)).to_pylist()
+        for choice in choices
     ]

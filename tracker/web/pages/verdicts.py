@@ -110,7 +110,7 @@ def _verdict_record(verdict: Verdict | RecordedVerdict) -> dict[str, Any]:
             {
                 "topic": check.line.topic,
                 "text": check.line.text,
-                "leader_changes": check.line.leader_changes,
+                "answer": check.line.answer,
                 "command": check.command,
             }
             for check in verdict.checks
