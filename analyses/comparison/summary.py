@@ -20,7 +20,7 @@ def summarize(finding: ModelComparison) -> Summary:
     evidence = (
         _describe_means(pair, names, finding.cluster),
         _describe_flips(pair, names),
-        _describe_tests(finding.decisive),
+        _describe_tests(finding),
         _describe_tasks(finding.tasks, names, pair.level),
         _describe_margin(finding) or _describe_power(finding.decisive),
     )
@@ -134,8 +134,20 @@ def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str
     return f"{means} Standard error of the difference {format_difference(best.stderr)} ({kind})."
 
 
-def _describe_tests(pair: PairedComparison) -> str:
+def _describe_tests(finding: ModelComparison) -> str:
     """The test behind the verdict, and the other tests."""
+    pair, cases = finding.decisive, finding.completions
+    if cases is None:
+        return _describe_tests_of_pair(pair)
+    if (case := cases.decisive) is not None:
+        return (
+            f"{_describe_tests_of_pair(case)} Every missing score is set against the model ahead; on the shared "
+            f"prompts {_p(pair.pvalue)}."
+        )
+    return f"Missing scores can turn the difference, so p = 1; on the shared prompts {_p(pair.pvalue)}."
+
+
+def _describe_tests_of_pair(pair: PairedComparison) -> str:
     if not pair.advantage.any() or pair.n < 2:
         return ""
     by_prompt = "exact McNemar" if not np.isnan(pair.mcnemar) else "sign flips"

@@ -13,6 +13,7 @@ from analyses.rank_intervals.families import FamilyRanks
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
+from tracker.queries.ranking.leaderboard_intervals import find_task_spans
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
@@ -33,6 +34,8 @@ class SeparableRanks(Finding):
         unclustered_reason: why errors are not clustered; '' where they are.
         ranks: everything ranks.
         one_per_family: the ranks with one model per family; None where they were not computed.
+        task_spans: by model, the rank intervals on these tasks, and on other tasks like these; empty without two named
+            tasks, or if task effects are none.
     """
 
     models: tuple[str, ...]
@@ -45,6 +48,7 @@ class SeparableRanks(Finding):
     unclustered_reason: str
     ranks: RankIntervals
     one_per_family: FamilyRanks | None = None
+    task_spans: tuple[Mapping[str, tuple[int, int]], Mapping[str, tuple[int, int]]] = ({}, {})
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -109,4 +113,5 @@ def separable_ranks(
         n_missing=int(np.isnan(scores.Q).sum()),
         unclustered_reason=explain_unclustered(groups, clusters.field),
         ranks=ranks,
+        task_spans=find_task_spans(scores, clusters, (ranks.rank_low, ranks.rank_high), level=ranks.level),
     )

@@ -10,8 +10,9 @@ from analyses.presentation.name_lists import list_leaders
 from analyses.rank_intervals.method import SeparableRanks
 from tracker.name_lists import join_names
 from tracker.queries.clusters import NONE
-from tracker.queries.findings.summary import Summary
+from tracker.queries.findings.summary import MAX_HEADLINE_WORDS, Summary
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
+from tracker.queries.ranking.leaderboard_result import describe_task_spans
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
@@ -23,14 +24,15 @@ def summarize(finding: SeparableRanks) -> Summary:
     """Summarize which models may be first, and which pairs differ significantly."""
     ranks, k = finding.ranks, len(finding.models)
     widest = int((ranks.rank_high - ranks.rank_low + 1).max())
+    headline, spans = _headline(finding), _describe_task_spans(finding)
     return Summary(
-        headline=_headline(finding),
+        headline=headline,
         evidence=(
             f"{ranks.n_separable_pairs:,} of {ranks.n_pairs:,} pairs of models differ significantly (paired t-tests, "
             f"Holm's correction, family-wise level {1 - ranks.level:.3g}).",
             _describe_groups(ranks),
             f"All {k} rank intervals hold together with probability {ranks.level:.0%}; the widest spans "
-            f"{widest} rank{'s' * (widest != 1)}.",
+            f"{widest} rank{'s' * (widest != 1)}. {'' if spans in headline else spans}".rstrip(),
             _describe_errors(finding),
             *filter(None, [finding.one_per_family.describe() if finding.one_per_family else ""]),
         ),
@@ -39,6 +41,19 @@ def summarize(finding: SeparableRanks) -> Summary:
 
 
 def _headline(finding: SeparableRanks) -> str:
+    """Which model is first, which others may be, and the ranks on these and on other tasks if that is short."""
+    lead, spans = _describe_lead(finding), _describe_task_spans(finding)
+    whole = f"{lead} {spans}"
+    return whole if spans and len(whole.split()) <= MAX_HEADLINE_WORDS else lead
+
+
+def _describe_task_spans(finding: SeparableRanks) -> str:
+    """The rank intervals of the leader on these tasks and on other tasks; '' if they are not known."""
+    leaders, (fixed, random) = list_leaders(finding.ranks.rank, finding.models), finding.task_spans
+    return describe_task_spans(fixed[leaders[0]], random[leaders[0]]) if fixed and len(leaders) == 1 else ""
+
+
+def _describe_lead(finding: SeparableRanks) -> str:
     """Which model is first, and which others may be."""
     ranks, models = finding.ranks, finding.models
     leaders = list_leaders(ranks.rank, models)

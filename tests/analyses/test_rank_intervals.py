@@ -13,6 +13,7 @@ from analyses.rank_intervals import analyze
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.leaderboard_result import describe_task_spans
 from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(13)
@@ -81,6 +82,19 @@ class TestAgainstReference:
         assert ends == {"V": (1, 2), "Y": (1, 2), "U": (3, 5), "W": (3, 5), "Z": (3, 5), "X": (6, 6)}
         assert "No significant difference within: ranks 1–2; ranks 3–5." in report.summary.evidence
         assert report.summary.headline.endswith("may be first too: the difference is not significant.")
+
+    def test_the_headline_has_the_ranks_on_these_and_on_other_tasks(self):
+        strong = Q.copy()
+        strong[:, 1] = (RNG.random(N) < np.where(np.isin(TASKS, ["a", "b", "c"]), 0.1, 0.99)).astype(float)
+        fixed_tasks = requested(strong, field="none", strata=TASKS)
+        other_tasks = requested(strong, field="task", tasks=TASKS)
+        spans = fixed_tasks.finding.task_spans
+        for report, known in zip((fixed_tasks, other_tasks), spans, strict=True):
+            ends = zip(report.finding.ranks.rank_low, report.finding.ranks.rank_high, strict=True)
+            assert known == dict(zip(report.finding.models, ends, strict=True))
+        assert spans[0] != spans[1]
+        texts = " ".join([fixed_tasks.summary.headline, *fixed_tasks.summary.evidence])
+        assert texts.count(describe_task_spans(spans[0]["Y"], spans[1]["Y"])) == 1
 
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])

@@ -174,7 +174,7 @@ class VerdictLine:
 
     @property
     def answer(self) -> str:
-        """Whether the first place changes, in words."""
+        """Whether the first place changes: the label of ``leader_changes``."""
         return "not known" if self.leader_changes == "unknown" else self.leader_changes
 
 

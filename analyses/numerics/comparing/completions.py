@@ -47,9 +47,14 @@ class ComparedCompletions:
     @property
     def pvalue(self) -> float:
         """The p-value in the direction that no missing score can turn; 1 if there is none."""
+        return 1.0 if self.decisive is None else self.decisive.pvalue
+
+    @property
+    def decisive(self) -> PairedComparison | None:
+        """The completion against the model that is ahead in both; None if missing scores can turn the difference."""
         if self.worst.best.mean > 0:
-            return self.worst.pvalue
-        return self.best.pvalue if self.best.best.mean < 0 else 1.0
+            return self.worst
+        return self.best if self.best.best.mean < 0 else None
 
     def scaled(self, exponent: int) -> ComparedCompletions:
         """Return the numbers in the unit of scores times 2**exponent."""

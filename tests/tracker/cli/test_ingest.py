@@ -66,7 +66,7 @@ class TestNumbers:
         (tmp_path / "tied.csv").write_text("prompt_id,A,B,C\nq1,1,1,0\nq2,0,0,0\n")
         run("ingest", tmp_path / "tied.csv", "--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
         lines = run("leaderboard", "b", "--database", sqlite_url).stdout.splitlines()
-        assert [line.split()[0] for line in lines[2:]] == ["1.5", "1.5", "3"]
+        assert [line.split()[0] for line in lines[3:]] == ["1.5", "1.5", "3"]
 
     def test_decimal_numbers_of_the_engine_are_numbers_in_json(self, postgres_url: str) -> None:
         query = run("sql", "SELECT 0.5 AS half, 3.0 AS three", "--format", "json", "--database", postgres_url)

@@ -19,6 +19,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, print_document, print_rows, warn
 from tracker.cli.progress import show_activity
+from tracker.cli.values.terminal_text import echo
 from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 
@@ -86,7 +87,7 @@ def _print_document(board: Leaderboard, output_format: DocumentFormat) -> None:
 
 def _print_board(board: Leaderboard) -> None:
     """Print the verdict about rank 1, the table, then what else limits the ranking."""
-    inform(board.describe_lead())
+    echo(board.describe_lead())
     if better := board.describe_better_excluded():
         warn(better)
     inform(_describe_scores(board))

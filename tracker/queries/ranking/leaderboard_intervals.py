@@ -18,6 +18,8 @@ from tracker.statistics.rank_intervals import rank_intervals, rank_spans
 
 MAX_TESTED_MODELS = 2000
 """Models whose pairs are tested: twenty matrices of all pairs take about 600 MB."""
+LEVEL = 0.95
+"""Confidence level of the rank intervals of a leaderboard."""
 
 
 def explain_too_many(n_models: int) -> str:
@@ -50,6 +52,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
         groups,
         bounds=scores.metric_bounds,
         higher_is_better=scores.higher_is_better,
+        level=LEVEL,
         n_resamples=n_resamples,
         seed=seed,
         with_means=False,
@@ -73,35 +76,54 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
     )
 
 
-def _describe_tasks(
-    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> dict[str, Any]:
-    """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks.
+def find_task_spans(
+    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]], *, level: float
+) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+    """Return the rank intervals on these tasks, and on other tasks like these, by model; empty without two named tasks.
 
     Other tasks are a question about tasks, whatever the field of the clusters.
 
     Args:
         scores: of the ranked models.
         clusters: clusters and strata of the prompts.
-        ends: the rank intervals under the task effects of the leaderboard.
+        ends: the rank intervals under their task effects.
+        level: of the intervals.
     """
     if clusters.task_effects == "none" or clusters.n_named_tasks < 2:
-        return {}
-    by_task = Clusters.of_tasks(scores.prompt_ids, scores.tasks, "random").group(scores.prompt_ids)
+        return {}, {}
+    by_task = _group_by_task(scores)
     if clusters.task_effects == "fixed":
-        fixed, random = ends, _spans(scores, by_task)
+        fixed, random = ends, _spans(scores, by_task, level)
     else:
-        fixed = _spans(scores, clusters.with_task_effects("fixed").group(scores.prompt_ids))
-        random = ends if clusters.field == TASK else _spans(scores, by_task)
-    return {
-        "ranks_on_these_tasks": _spans_by_model(scores, fixed),
-        "ranks_on_other_tasks": _spans_by_model(scores, random),
-        "task_spread": measure_spread(scores.Q, by_task),
-    }
+        fixed = _spans(scores, clusters.with_task_effects("fixed").group(scores.prompt_ids), level)
+        random = ends if clusters.field == TASK else _spans(scores, by_task, level)
+    return _spans_by_model(scores, fixed), _spans_by_model(scores, random)
 
 
-def _spans(scores: PerformanceMatrix, groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return rank_spans(scores.for_errors, groups, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
+def _describe_tasks(
+    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks."""
+    fixed, random = find_task_spans(scores, clusters, ends, level=LEVEL)
+    if not fixed:
+        return {}
+    spread = measure_spread(scores.Q, _group_by_task(scores))
+    return {"ranks_on_these_tasks": fixed, "ranks_on_other_tasks": random, "task_spread": spread}
+
+
+def _group_by_task(scores: PerformanceMatrix) -> Grouping:
+    """Return the tasks as clusters."""
+    return Clusters.of_tasks(scores.prompt_ids, scores.tasks, "random").group(scores.prompt_ids)
+
+
+def _spans(scores: PerformanceMatrix, groups: Grouping, level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return rank_spans(
+        scores.for_errors,
+        groups,
+        bounds=scores.metric_bounds,
+        higher_is_better=scores.higher_is_better,
+        level=level,
+    )
 
 
 def _spans_by_model(

@@ -241,8 +241,7 @@ class Leaderboard(NotebookResult):
         """Return the ranks of a model on these tasks and on other tasks like these; '' if they are not known."""
         if model not in self.ranks_on_these_tasks:
             return ""
-        fixed, random = self.ranks_on_these_tasks[model], self.ranks_on_other_tasks[model]
-        return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
+        return describe_task_spans(self.ranks_on_these_tasks[model], self.ranks_on_other_tasks[model])
 
     def describe_task_spread(self) -> str:
         """Return how much tasks differ, and what that means for other tasks; '' if it is not known."""
@@ -292,6 +291,11 @@ class Leaderboard(NotebookResult):
             else f"Rank {ranks[names[0]]:g} is shared: {', '.join(names)}."
             for names in self.groups
         ]
+
+
+def describe_task_spans(fixed: tuple[int, int], random: tuple[int, int]) -> str:
+    """Return the rank intervals of the leader on these tasks and on other tasks like these, as a sentence."""
+    return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
 
 
 def _span(ends: tuple[int, int]) -> str:
