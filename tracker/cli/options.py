@@ -186,30 +186,40 @@ against_option = click.option(
     help="Another benchmark, such as an Elo table, to correlate the scores of the same models with.",
 )
 
-cluster_option = combine_options(
-    click.option(
-        "--task-effects",
-        cls=SettingOption,
-        type=click.Choice(TASK_EFFECTS),
-        show_default="fixed for two named tasks or more, else none",
-        help=(
-            "What errors and intervals are about. fixed: these tasks; random: other tasks like these, of which these "
-            "are a sample; none: prompts, whatever their task."
+SCHEDULER_HELP = " An address such as tcp://host:8786 is that of a Dask cluster to compute on."
+
+
+def sampling_options(further_help: str = "") -> Callable[[F], F]:
+    """Return the options of the sampling design.
+
+    Args:
+        further_help: a sentence about the clusters of a command, with a space before it.
+    """
+    return combine_options(
+        click.option(
+            "--task-effects",
+            cls=SettingOption,
+            type=click.Choice(TASK_EFFECTS),
+            show_default="fixed for two named tasks or more, else none",
+            help=(
+                "What errors and intervals are about. fixed: these tasks; random: other tasks like these, of which "
+                "these are a sample; none: prompts, whatever their task."
+            ),
         ),
-    ),
-    click.option(
-        "--cluster",
-        cls=SettingOption,
-        metavar="FIELD",
-        show_default="task for random task effects, else none",
-        help=(
-            "Field by which prompts depend on each other, such as a passage, for clustered standard errors: split, "
-            "another stored field, or none. With fixed task effects, clusters lie within tasks. In `analyze`, an "
-            "address such as tcp://host:8786 is that of a Dask cluster to compute on."
+        click.option(
+            "--cluster",
+            cls=SettingOption,
+            metavar="FIELD",
+            show_default="task for random task effects, else none",
+            help=(
+                "Field by which prompts depend on each other, such as a passage, for clustered standard errors: split, "
+                f"another stored field, or none. With fixed task effects, clusters lie within tasks.{further_help}"
+            ),
         ),
-    ),
-)
-"""Options of the sampling design."""
+    )
+
+
+cluster_option = sampling_options()
 
 scheduler_option = click.option(
     "--cluster",

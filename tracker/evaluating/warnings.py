@@ -130,7 +130,7 @@ def _compare_with_other_runs(session: Session, run: Run) -> str | None:
         runs.status == "complete",
     )
     keys = list(session.scalars(sa.select(runs.id).where(*same)))
-    metric_ids = sa.select(score.metric_id.distinct()).where(score.run_id == run.id, of_benchmark)
+    metric_ids = sa.select(score.metric_id).where(score.run_id == run.id, of_benchmark).distinct()
     for metric_id in session.scalars(metric_ids).all():
         coverage = measure_coverage(session, metric_id, keys)
         chosen = choose_runs({"": [*keys, run.id or 0]}, coverage)[""]

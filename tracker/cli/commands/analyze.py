@@ -11,14 +11,15 @@ import click
 from tracker.cli.help_text import Command, Group
 from tracker.cli.options import (
     BOUNDS,
+    SCHEDULER_HELP,
     against_option,
-    cluster_option,
     database_option,
     encoder_option,
     format_option,
     missing_options,
     mlflow_options,
     optional_encoder_option,
+    sampling_options,
     scheduler_option,
     selection_options,
     weights_option,
@@ -194,7 +195,7 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
         if declaration.has_option("weights"):
             decorated = weights_option(decorated)
         if declaration.has_option("cluster"):
-            decorated = cluster_option(decorated)
+            decorated = sampling_options(SCHEDULER_HELP)(decorated)
         if declaration.has_option("against"):
             decorated = against_option(decorated)
         if declaration.has_option("encoder"):

@@ -310,7 +310,7 @@ def _print_tasks(name_a: str, rows: list[dict[str, Any]]) -> None:
         return
     largest = sorted(rows, key=lambda row: -abs(row["difference"]))[:MAX_TASKS]
     count = f"the {MAX_TASKS} of {len(rows)} with the largest differences" if len(rows) > MAX_TASKS else "largest first"
-    echo(f"\nDifference by task, A minus B (A is {name_a}), {count}:")
+    echo(f"\nDifference by task, A minus B (A is {name_a}), {count}; each interval for one task, p for all tasks:")
     ordered = sorted(largest, key=lambda row: -row["difference"])
     print_rows(
         [{title: row[name] for name, title in TASK_TITLES.items() if name != "pvalue"} for row in ordered],

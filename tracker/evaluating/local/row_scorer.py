@@ -55,7 +55,9 @@ class RowScorer:
 
     def __init__(self, model: LanguageModel, prefix: Ids, route: MaskRoute) -> None:
         self.model, self.n_prefix, self.route = model, len(prefix), route
-        self.keeps = "logits_to_keep" in inspect.signature(model.model.forward).parameters
+        parameters = inspect.signature(model.model.forward).parameters
+        self.keeps = "logits_to_keep" in parameters
+        self.cache_argument = "cache" if "cache" in parameters else "past_key_values"  # of earlier transformers
         # tensors of places cannot select logits on another device
         devices = set((getattr(model.model, "hf_device_map", None) or {}).values())
         self.keeps_places = self.keeps and len(devices) <= 1
@@ -69,7 +71,7 @@ class RowScorer:
 
         options: dict[str, Any] = {"logits_to_keep": 1} if self.keeps else {}
         if find_window(self.model.model.config) is not None:
-            options["past_key_values"] = DynamicCache()  # keeps all tokens, also in layers with a window
+            options[self.cache_argument] = DynamicCache()  # keeps all tokens, also in layers with a window
         with torch.inference_mode():
             ids = torch.tensor([prefix], device=self.model.device)
             return self.model.model(input_ids=ids, use_cache=True, **options).past_key_values
@@ -112,8 +114,8 @@ class RowScorer:
                 input_ids=ids[None],
                 position_ids=layout.positions[None, self.n_prefix :],
                 attention_mask=mask,
-                past_key_values=_copy_cache(self.cache),
                 use_cache=self.cache is not None,
+                **{self.cache_argument: _copy_cache(self.cache)},
                 **({"logits_to_keep": predictors} if self.keeps_places else {}),
             )
         if by_builders and not layout.n_masks:

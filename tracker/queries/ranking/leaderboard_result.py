@@ -249,7 +249,8 @@ class Leaderboard(NotebookResult):
         if spread is None:
             return ""
         text = (
-            f"Tasks: intraclass correlation {spread.correlation:.3f}, design effect {spread.design_effect:.1f}, "
+            f"Tasks: intraclass correlation {spread.correlation:.3f}; on other tasks the variance of a mean is "
+            f"{spread.design_effect:.1f} times that of independent prompts (design effect); "
             f"{spread.n_effective:.1f} effective of {spread.n_clusters} tasks."
         )
         if spread.n_effective >= MIN_CLUSTERS:
