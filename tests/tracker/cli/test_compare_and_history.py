@@ -50,7 +50,7 @@ class TestCompare:
         assert result.stdout.startswith("org/a is better than org/b by 0.")
         assert "on 239 shared prompts" in result.stdout
         assert "times as many" in " ".join(result.stdout.split())
-        assert "by task, A minus B (A is org/a), the 6 of 12 with the largest differences:" in result.stdout
+        assert "by task, A minus B (A is org/a), the 6 of 12 with the largest differences;" in result.stdout
         assert re.search(r"2 of \d+ that org/a \(A\) does better on; 2 of \d+ that org/b \(B\) does", result.stdout)
         assert len(result.output.splitlines()) <= 40
         assert "What is 1" in result.stdout or "What is 2" in result.stdout
