@@ -25,12 +25,14 @@ class Grouping:
         sizes: ``(n_groups,)`` int64 rows of each cluster, all positive.
         n_alone: rows without a cluster; each is treated as a separate one.
         group_strata: ``(n_groups,)`` int64 stratum of each cluster, in ``0 .. n_strata - 1``; None without strata.
+        n_divided: cluster names with rows in several strata, where they are different clusters.
     """
 
     codes: NDArray[np.int64]
     sizes: NDArray[np.int64]
     n_alone: int
     group_strata: NDArray[np.int64] | None = None
+    n_divided: int = 0
 
     @property
     def n_groups(self) -> int:
@@ -157,8 +159,11 @@ def _numbered(
     """Number the named clusters first, in the order of their marks, then the rows without a name."""
     _, codes = np.unique(marks[~alone], return_inverse=True)
     places = None if strata is None else np.unique(strata, return_inverse=True)[1]
+    n_divided = 0
     if places is not None:
-        _, codes = np.unique(codes * (int(places.max(initial=0)) + 1) + places[~alone], return_inverse=True)
+        n_strata = int(places.max(initial=0)) + 1
+        pairs, codes = np.unique(codes * n_strata + places[~alone], return_inverse=True)
+        n_divided = int((np.bincount(pairs // n_strata) > 1).sum())
     n_named = int(codes.max(initial=-1)) + 1
     every = np.empty(len(marks), dtype=np.int64)
     every[~alone] = codes
@@ -170,7 +175,7 @@ def _numbered(
         group_strata = np.empty(len(sizes), dtype=np.int64)
         group_strata[every] = places
         group_strata = _merge_small(group_strata)
-    return Grouping(codes=every, sizes=sizes, n_alone=n_alone, group_strata=group_strata)
+    return Grouping(codes=every, sizes=sizes, n_alone=n_alone, group_strata=group_strata, n_divided=n_divided)
 
 
 def _merge_small(strata: NDArray[np.int64]) -> NDArray[np.int64] | None:

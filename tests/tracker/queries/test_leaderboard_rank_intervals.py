@@ -18,6 +18,7 @@ from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking import leaderboard_intervals
+from tracker.queries.ranking.interval_warnings import list_clustering_warnings
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts
 from tracker.queries.selection import Selection
@@ -198,6 +199,19 @@ def test_other_tasks_are_a_question_about_tasks_whatever_the_clusters(effects: s
     assert results[0].task_spread == results[1].task_spread
     assert results[1].task_spread is not None
     assert results[1].task_spread.n_clusters == 6
+
+
+@pytest.mark.parametrize(("span", "n_divided"), [(1, 0), (2, 30)])
+def test_clusters_that_span_tasks_are_reported_under_fixed_tasks(span: int, n_divided: int) -> None:
+    tasks = np.array([f"t{row // 30}" for row in range(60)])
+    rows = np.arange(60)
+    passages = np.array([f"p{row % 30}" if span == 2 else f"p{row // 2}" for row in rows])
+    clusters = Clusters(field="passage", prompt_ids=rows, names=passages, tasks=tasks, task_effects="fixed")
+    warnings = list_clustering_warnings(clusters.group(rows), "passage")
+    assert [text.startswith(f"{n_divided} clusters (passage) have prompts in several tasks") for text in warnings] == (
+        [True] * (span == 2)
+    )
+    assert list_clustering_warnings(replace(clusters, task_effects="none").group(rows), "passage") == []
 
 
 def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:

@@ -37,6 +37,11 @@ def list_clustering_warnings(groups: Grouping, by: str) -> list[str]:
         warnings.append(
             f"{groups.n_alone:,} of {len(groups.codes):,} prompts have no {by}; each of them is a separate cluster."
         )
+    if groups.n_divided:
+        warnings.append(
+            f"{groups.n_divided:,} clusters ({by}) have prompts in several tasks, where they are separate clusters. "
+            "`--task-effects none` keeps them together."
+        )
     if groups.n_effective < MIN_CLUSTERS:
         warnings.append(_describe_few(groups, by))
     return warnings
