@@ -18,6 +18,7 @@ from tracker.queries.findings.finding_records import get_finding
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
+from tracker.recording.mlflow.finding_spec import build_finding_spec
 from tracker.recording.rerun_command import rerun_command
 from tracker.recording.run_status import hide
 from tracker.recording.verdict.recorded_verdict import RecordedVerdict, find_current_verdict, record_verdict
@@ -47,6 +48,16 @@ def test_a_recorded_verdict_is_the_computed_one(filled: sa.Engine) -> None:
     assert record.leader == ", ".join(verdict.leaders)
     assert set(record.run_ids) == {row.run_id for row in verdict.board.rows}
     assert record.stale == ""
+
+
+def test_its_mlflow_run_has_the_tags_of_a_report(filled: sa.Engine) -> None:
+    verdict, recorded = record_verdict(filled, SELECTION)
+    with transaction(filled, write=False) as session:
+        tags = build_finding_spec(session, recorded.finding_id).tags
+    expected = {name: value for name, value in verdict.tags.items() if not name.endswith(".recorded_tests")}
+    assert {name: value for name, value in tags.items() if name.startswith("suffrage.verdict")} == expected
+    assert expected["suffrage.verdict.leader"] == verdict.leaders[0]
+    assert expected["suffrage.verdict.changes.voting_rule"] in ("yes", "no")
 
 
 def test_the_command_that_repeats_it_records_the_same(filled_file: sa.Engine) -> None:

@@ -19,7 +19,7 @@ from tracker.queries.findings.staleness import explain_staleness, list_stale_fin
 from tracker.queries.findings.summary import Summary
 from tracker.queries.resolution import benchmark_label
 from tracker.queries.sql import tables
-from tracker.recording.artifacts import PNG, encode_table
+from tracker.recording.artifacts import PNG, decode_table, encode_table
 from tracker.recording.mlflow.run_spec import (
     LAYOUT,
     STALE_MARK,
@@ -29,6 +29,8 @@ from tracker.recording.mlflow.run_spec import (
     build_names_file,
     format_parameter,
 )
+from tracker.recording.rerun_command import VERDICT
+from tracker.recording.verdict.verdict_tags import CHOICES_FILE, make_verdict_tags
 from tracker.schema import Benchmark, StoredFinding
 
 MAX_WORD_LENGTH = 24
@@ -77,6 +79,8 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
         "suffrage.metrics": f"{len(defined)} of {len(metrics)} are shown; metrics.csv has them all",
         **_finding_tags(analysis, undefined, stale),
     }
+    if analysis.analysis == VERDICT:
+        tags |= _verdict_tags(session, analysis, {row.name: row.value for row in metrics})
     parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in selection)])
     return MlflowRunSpec(
         kind="finding",
@@ -114,6 +118,23 @@ def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any
     if undefined:
         tags["suffrage.undefined"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
     return tags
+
+
+def _verdict_tags(session: Session, analysis: StoredFinding, metrics: Mapping[str, float | None]) -> dict[str, str]:
+    """Return the tags of a recorded verdict, the same as those of a report."""
+    file = tables.finding_artifact
+    content = session.scalar(
+        sa.select(file.c.content).where(file.c.finding_id == analysis.id, file.c.name == CHOICES_FILE)
+    )
+    choices = [] if content is None else decode_table(content).to_pylist()
+    n_may_lead = metrics.get("n_may_lead")
+    return make_verdict_tags(
+        analysis.headline or "",
+        [analysis.leader or ""],
+        None if n_may_lead is None else int(n_may_lead),
+        metrics.get("margin"),
+        {choice["choice"]: choice["leader_changes"] for choice in choices if isinstance(choice["leader_changes"], str)},
+    )
 
 
 def _words(parameters: Mapping[str, Any]) -> list[str]:

@@ -28,6 +28,7 @@ from tracker.recording.verdict.alternative_rankings import MAX_NAMES, compare_al
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
 from tracker.recording.verdict.recorded_tests import FirstPlaceTest, adjust_first_place
+from tracker.recording.verdict.verdict_tags import make_verdict_tags
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,18 +113,13 @@ class Verdict(NotebookResult):
     @property
     def tags(self) -> Mapping[str, str]:
         """The verdict as tags of an MLflow run: the leader, and for each choice whether it changes the first place."""
-        tags = {
-            "suffrage.verdict": self.headline,
-            "suffrage.verdict.leader": ", ".join(self.leaders),
-        }
-        if self.contenders is not None:
-            tags["suffrage.verdict.n_may_lead"] = str(len(self.contenders))
-        if self.margin is not None:
-            tags["suffrage.verdict.margin"] = f"{self.margin:.6g}"
-        for check in self.checks:
-            topic = check.line.topic.replace(" ", "_")
-            tags[f"suffrage.verdict.changes.{topic}"] = check.line.leader_changes
-        return tags
+        return make_verdict_tags(
+            self.headline,
+            self.leaders,
+            None if self.contenders is None else len(self.contenders),
+            self.margin,
+            {check.line.topic: check.line.leader_changes for check in self.checks},
+        )
 
 
 def load_verdict(

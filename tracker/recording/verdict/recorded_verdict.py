@@ -34,11 +34,8 @@ from tracker.recording.verdict.benchmark_verdict import (
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import is_of_leaderboard
 from tracker.recording.verdict.recorded_tests import TOPIC, adjust_first_place
+from tracker.recording.verdict.verdict_tags import CHOICES, CHOICES_FILE
 from tracker.version import __version__
-
-CHOICES = "choices"
-"""Name of the table of the choices that could change the first place."""
-CHOICES_FILE = f"{CHOICES}.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
