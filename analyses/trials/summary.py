@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from analyses.presentation.number_format import format_difference
 from analyses.trials.method import MEASURES, Trials
+from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.findings.summary import Summary

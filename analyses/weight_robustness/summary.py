@@ -9,6 +9,7 @@ import numpy as np
 from analyses.numerics.weighting.random_weights import CENTRAL
 from analyses.presentation.name_lists import list_leaders
 from analyses.weight_robustness.method import WeightRobustness
+from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined, VerdictLine
@@ -70,11 +71,12 @@ def _list_evidence(finding: WeightRobustness) -> Iterator[str]:
         yield _describe_pairs(finding)
     widest, ranging = int(np.argmax(u.high - u.low)), int(np.argmax(u.range_high - u.range_low))
     yield (
-        f"Widest 95% interval of a weighted mean: {u.low[widest]:.4f} to {u.high[widest]:.4f} "
-        f"({finding.models[widest]}, mean {u.mean[widest]:.4f})."
+        f"Widest 95% interval of a weighted mean: {format_difference(u.low[widest])} to "
+        f"{format_difference(u.high[widest])} "
+        f"({finding.models[widest]}, mean {format_difference(u.mean[widest])})."
     )
     yield (
-        f"Widest range of a weighted mean: {u.range_high[ranging] - u.range_low[ranging]:.4f} "
+        f"Widest range of a weighted mean: {format_difference(u.range_high[ranging] - u.range_low[ranging])} "
         f"({finding.models[ranging]}). It covers about all {u.n_draws:,} draws; more draws widen it."
     )
 

@@ -5,7 +5,8 @@ Source: Ailem et al. 2024, sections 3.3 and 5.2.3; Rubin 1981, "The Bayesian boo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,16 @@ class RandomWeights:
         """``(k, k)`` whether two models differ on no prompt."""
         return np.asarray(self.better + self.better.T == 0)
 
+    def scaled(self, exponent: int) -> RandomWeights:
+        """Return the numbers in the unit of scores times 2**exponent."""
+        if not exponent:
+            return self
+        names = (
+            "mean", "sd", "low", "high", "range_low", "range_high", "least", "most", "at", "gap", "gap_error",
+        )  # fmt: skip
+        values = {name: np.ldexp(getattr(self, name), exponent) for name in names}
+        return replace(self, **values, height=np.ldexp(self.height, -exponent))
+
 
 def weigh_randomly(
     Q: Matrix, alpha: Vector, *, higher_is_better: bool, n_draws: int, exact: bool, seed: int
@@ -95,6 +106,13 @@ def weigh_randomly(
         exact: whether all but the places is computed instead of drawn.
         seed: of all draws.
     """
+    exponent = overflow_exponent(Q)
+    options: dict[str, Any] = {"higher_is_better": higher_is_better, "n_draws": n_draws, "exact": exact, "seed": seed}
+    return _weigh(np.ldexp(Q, -exponent), alpha, **options).scaled(exponent)
+
+
+def _weigh(Q: Matrix, alpha: Vector, *, higher_is_better: bool, n_draws: int, exact: bool, seed: int) -> RandomWeights:
+    """Weigh the prompts of scores whose squares are numbers."""
     X = np.ascontiguousarray(Q if higher_is_better else -Q)
     pairs = compute_lead_chances(X, alpha)
     first = np.argmax(pairs.better + pairs.better.T == 0, axis=0)
@@ -167,8 +185,6 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
     """Mean difference of every two models, and its standard error from the differences prompt by prompt."""
     k = X.shape[1]
     gap, error = np.zeros((k, k)), np.zeros((k, k))
-    exponent = overflow_exponent(X)
-    X = np.ldexp(X, -exponent)
     share, n = alpha / alpha.sum(), alpha.sum()
     slack = TIE_TOLERANCE * np.abs(X).max(initial=0.0)
     for i in range(k - 1):
@@ -176,7 +192,7 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
         mean = share @ d
         gap[i, i + 1 :] = np.where(np.abs(mean) <= slack, 0.0, mean)
         error[i, i + 1 :] = np.sqrt(share @ (d - gap[i, i + 1 :]) ** 2 / max(n - 1, np.finfo(float).eps))
-    return np.ldexp(gap - gap.T, exponent), np.ldexp(error + error.T, exponent)
+    return gap - gap.T, error + error.T
 
 
 def _places(drawn: RankDraws, twins: NDArray[np.int64]) -> tuple[Matrix, Vector, Vector, Vector]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.difference_format import format_difference
 from tracker.errors import SelectionError
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.clusters import Clusters
@@ -142,11 +143,12 @@ class StudyPlan(NotebookResult):
             f"{self.n_prompts:,} prompts {enough} to detect a difference of {self.effect:g} with power "
             f"{self.power:.0%} {scope}: {_count(first.median.n_prompts)} are needed."
         )
-        high = "" if self.n_pairs == 1 else f"; {first.high.detectable:.4f} for 90% of the pairs"
+        high = "" if self.n_pairs == 1 else f"; {format_difference(first.high.detectable)} for 90% of the pairs"
         units = f"{self.n_clusters:,} clusters by {self.cluster}" if self.n_clusters else "prompts as independent"
         units += f" within {self.n_strata} tasks" if self.n_strata > 1 else ""
         evidence = [
-            f"Smallest difference that {self.n_prompts:,} prompts detect: {first.median.detectable:.4f}{high}.",
+            f"Smallest difference that {self.n_prompts:,} prompts detect: "
+            f"{format_difference(first.median.detectable)}{high}.",
             f"Test: paired, two-sided, at {1 - self.level:.2g}; {self.metric} of {self.benchmark}, {units}.",
         ]
         if self.n_pairs > 1:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.clusters import TASK
@@ -224,7 +225,7 @@ class Leaderboard(NotebookResult):
             return f"{leaders[0]} is the only model with a rank."
         lead = f"{join_names(leaders)} share the first place"
         if len(leaders) == 1:
-            lead = f"{leaders[0]} is first by {abs(ranked[0].mean - ranked[1].mean):.4f}"
+            lead = f"{leaders[0]} is first by {format_difference(abs(ranked[0].mean - ranked[1].mean))}"
         if self.contenders is None:
             return f"{lead}. Its significance is not tested: {self.no_rank_intervals}."
         rivals = [name for name in self.contenders if name not in leaders]
