@@ -7,6 +7,7 @@ from alembic import context
 from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
+from tracker.connections.partition_conversion import give_objects_to_owner
 from tracker.connections.partitions import PARTITIONED
 from tracker.connections.schema_versions import VERSION_TABLE, known_versions, migrating
 from tracker.database import create_unchecked_engine
@@ -86,6 +87,7 @@ def run(connection):
             for statement in format_functions(connection):
                 connection.exec_driver_sql(statement.replace("%", "%%"))
             create_postgresql_triggers(connection)
+            give_objects_to_owner(connection, [*VIEWS, SEARCH_INDEX])
         if after != before:
             replace_checksums(connection)
         else:

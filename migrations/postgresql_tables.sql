@@ -20,7 +20,8 @@ BEGIN
         IF relation IS NULL THEN
             PERFORM @.create_partition(format('@.%I', prefix)::regclass, prefix, NEW.id);
         END IF;
-        IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = relation) THEN
+        IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = relation
+                       AND inhparent = to_regclass(format('@.%I', prefix))) THEN
             PERFORM @.finish_partition(format('@.%I', prefix)::regclass, prefix, NEW.id);
         END IF;
     END LOOP;
@@ -46,6 +47,7 @@ CREATE FUNCTION @.create_partition(parent regclass, prefix text, benchmark integ
 DECLARE name text := pg_catalog.concat(prefix, '_', benchmark);
 BEGIN
     EXECUTE format('CREATE TABLE @.%I (LIKE %s INCLUDING CONSTRAINTS INCLUDING COMMENTS)', name, parent);
+    PERFORM @.keep_for_owner(name);
     EXECUTE format('ALTER TABLE @.%I ALTER benchmark_id SET DEFAULT %s', name, benchmark);
     EXECUTE format('COMMENT ON TABLE @.%I IS %L', name, format('Rows of %s of benchmark %s', prefix, benchmark));
     RETURN name;
@@ -61,6 +63,14 @@ DECLARE
     orphan bigint;
     filled boolean;
 BEGIN
+    IF NOT EXISTS (
+        SELECT 1 FROM pg_class AS built, pg_class AS whole
+        WHERE built.oid = to_regclass(format('@.%I', name)) AND whole.oid = parent
+            AND built.relkind = 'r' AND built.relowner IN (whole.relowner, current_user::regrole)
+    ) THEN
+        RAISE duplicate_table USING MESSAGE = format('the table %s of another program takes the name of a partition '
+            'of %s: rename or drop it', name, prefix);
+    END IF;
     IF pg_size_bytes(current_setting('maintenance_work_mem')) < 268435456 THEN
         PERFORM set_config('maintenance_work_mem', '256MB', true);
     END IF;
@@ -83,6 +93,7 @@ BEGIN
         EXECUTE format('CREATE TRIGGER score_updated AFTER UPDATE ON @.%I REFERENCING NEW TABLE AS fresh '
             'FOR EACH STATEMENT EXECUTE FUNCTION @.score_has_parents()', name);
     END IF;
+    PERFORM @.keep_for_owner(name);
     -- Checks the references to runs, and that every row is of the benchmark.
     EXECUTE format('ALTER TABLE %s ATTACH PARTITION @.%I FOR VALUES IN (%s)', parent, name, benchmark);
     EXECUTE format('SELECT EXISTS (SELECT 1 FROM @.%I)', name) INTO filled;
@@ -90,6 +101,21 @@ BEGIN
         EXECUTE format('ANALYZE @.%I', name);
     END IF;
 END $_$;
+
+CREATE FUNCTION @.keep_for_owner(name text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE grantee text;
+BEGIN
+    FOR grantee IN
+        SELECT DISTINCT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END
+        FROM pg_class, aclexplode(relacl) AS acl
+        WHERE pg_class.oid = to_regclass(format('@.%I', name)) AND acl.grantee <> relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON @.%I FROM %s', name, grantee);
+    END LOOP;
+END $$;
 
 CREATE FUNCTION @.move_to_partition() RETURNS trigger
     LANGUAGE plpgsql
@@ -165,8 +191,13 @@ BEGIN
     IF NOT FOUND THEN
         RAISE foreign_key_violation USING MESSAGE = format('benchmark %s does not exist', benchmark);
     END IF;
-    IF to_regclass(format('@.%I', name)) IS NOT NULL THEN
+    IF EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass(format('@.%I', name))
+               AND inhparent = to_regclass(format('@.%I', parent))) THEN
         RETURN NULL;
+    END IF;
+    IF to_regclass(format('@.%I', name)) IS NOT NULL THEN
+        RAISE duplicate_table USING MESSAGE = format('the table %s of another program takes the name of a partition '
+            'of %s: rename or drop it', name, parent);
     END IF;
     PERFORM @.create_partition(format('@.%I', parent)::regclass, parent, benchmark);
     EXECUTE format('GRANT SELECT, INSERT ON @.%I TO %I', name, caller);
@@ -1345,6 +1376,8 @@ REVOKE ALL ON FUNCTION @.check_partition_right(parent text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION @.create_partition(parent regclass, prefix text, benchmark integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION @.finish_partition(parent regclass, prefix text, benchmark integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION @.keep_for_owner(name text) FROM PUBLIC;
 
 INSERT INTO @.suffrage_version VALUES ('0016');
 

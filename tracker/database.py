@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
-from tracker.connections.driver_errors import NOT_ALLOWED, explain_driver_error, explained_errors
+from tracker.connections.driver_errors import DUPLICATE_TABLE, NOT_ALLOWED, explain_driver_error, explained_errors
 from tracker.connections.schema_versions import (
     VERSION_TABLE,
     check_not_foreign,
@@ -152,7 +152,7 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
                 lock_for_writing(session.connection())
             yield session
     except exc.DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
+        if getattr(error.orig, "sqlstate", None) not in (*NOT_ALLOWED, DUPLICATE_TABLE):
             raise
         raise DatabaseError(explain_driver_error(error, engine)) from error
 

@@ -7,7 +7,13 @@ program that was connected before finds neither ``score`` nor ``answer``, and ca
 
 from alembic import op
 
-from tracker.connections.partition_conversion import check_dependents, copy_rights, give_to_owner
+from tracker.connections.partition_conversion import (
+    check_dependents,
+    check_names,
+    check_partition_views,
+    copy_rights,
+    give_to_owner,
+)
 from tracker.schema.partition_functions import FUNCTIONS, format_functions
 
 revision = "0015"
@@ -32,6 +38,7 @@ def upgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
+    check_names(connection)
     check_dependents(connection, TABLES)
     op.create_unique_constraint("uq_run_benchmark_id_id", "run", ["benchmark_id", "id"])
     op.execute(
@@ -68,6 +75,8 @@ def upgrade():
     for function in FUNCTIONS:
         give_to_owner(connection, "score_unpartitioned", f"FUNCTION {function}")
     op.execute(STOP)
+    for thing in ("TABLE moved_run", "FUNCTION store_is_being_upgraded()"):
+        give_to_owner(connection, "score_unpartitioned", thing)
     for table in ("run", "benchmark"):
         op.execute(
             f"CREATE TRIGGER {table}_stopped BEFORE INSERT OR UPDATE OR DELETE ON {table} "
@@ -79,6 +88,7 @@ def downgrade():
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return
+    check_partition_views(connection, [f"{table}_partitioned" for table in TABLES])
     op.execute("DROP FUNCTION IF EXISTS store_is_being_upgraded() CASCADE")
     partitions = connection.exec_driver_sql(
         "SELECT quote_ident(relname) FROM pg_class WHERE relname ~ '^(score|answer)_[0-9]+$' AND NOT relispartition "

@@ -8,6 +8,7 @@ from alembic import op
 from tracker.connections.partition_conversion import (
     KEYS,
     check_dependents,
+    check_partition_views,
     column_names,
     compare_counts,
     convert_rows,
@@ -50,6 +51,7 @@ def downgrade():
     if connection.dialect.name != "postgresql":
         return
     check_dependents(connection, KEYS)
+    check_partition_views(connection, list(KEYS))
     op.execute("DROP TRIGGER benchmark_inserted ON benchmark")
     op.execute(
         "CREATE TABLE moved_run (table_name varchar NOT NULL, run_id integer NOT NULL, "

@@ -20,6 +20,10 @@ NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
 IO_ERROR = "58030"
 """PostgreSQL's error code for files that its server cannot read or write."""
+DUPLICATE_TABLE = "42P07"
+"""PostgreSQL's error code for a table whose name is taken."""
+DEADLOCK = "40P01"
+"""PostgreSQL's error code for two transactions that wait for each other."""
 
 
 def driver(engine: str) -> Any:
@@ -67,6 +71,13 @@ def explain_driver_error(error: Exception, engine: sa.Engine) -> str:
         )
     if "locked" in message:
         return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
+    if sqlstate == DEADLOCK:
+        return (
+            f"{where}: another program changed the same rows in another order, so the server ended this step. Nothing "
+            "of it was stored. Run the command again."
+        )
+    if sqlstate == DUPLICATE_TABLE:
+        return f"{where}: {message}. Nothing of this step was stored."
     if sqlstate in NOT_ALLOWED:
         return (
             f"{where}: this role lacks the privilege ({message}). Connect with another role: docs/how-to/postgresql.md."

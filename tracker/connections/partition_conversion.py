@@ -131,6 +131,24 @@ def give_to_owner(connection: sa.Connection, table: str, thing: str) -> None:
         connection.exec_driver_sql(f"ALTER {thing} OWNER TO {owner}")
 
 
+def give_objects_to_owner(connection: sa.Connection, relations: Sequence[str]) -> None:
+    """Give views, tables and functions of a store to the owner of its runs, if another role has just created them.
+
+    Args:
+        connection: an open transaction.
+        relations: names of the views and tables.
+    """
+    for relation in relations:
+        give_to_owner(connection, "run", f"TABLE {relation}")  # of a view too
+    functions = connection.exec_driver_sql(
+        "SELECT pg_proc.oid::regprocedure::text FROM pg_proc WHERE pronamespace = current_schema()::regnamespace "
+        "AND pg_get_userbyid(proowner) = current_user "
+        "AND (proname = 'score_has_parents' OR proname ~ '^record_|partition')"
+    )
+    for function in functions.scalars().all():
+        give_to_owner(connection, "run", f"FUNCTION {function}")
+
+
 _DEPENDENTS = """
 SELECT 'view ' || view.oid::regclass FROM pg_depend JOIN pg_rewrite ON pg_rewrite.oid = objid
     JOIN pg_class AS view ON view.oid = ev_class WHERE refobjid = target AND view.oid <> target
@@ -165,6 +183,45 @@ def check_dependents(connection: sa.Connection, tables: Sequence[str]) -> None:
         raise DatabaseError(
             f"The tables {' and '.join(tables)} are replaced, and would lose: {names}. Drop them, run the command "
             "again, and create them anew."
+        )
+
+
+def check_partition_views(connection: sa.Connection, tables: Sequence[str]) -> None:
+    """Check that users have no views on partitions of tables that are removed.
+
+    Raises:
+        DatabaseError: with the names.
+    """
+    views = connection.exec_driver_sql(
+        "SELECT DISTINCT view.oid::regclass || ' on ' || refobjid::regclass FROM pg_depend "
+        "JOIN pg_rewrite ON pg_rewrite.oid = objid JOIN pg_class AS view ON view.oid = ev_class "
+        "WHERE view.oid <> refobjid AND refobjid IN (SELECT inhrelid FROM pg_inherits "
+        "WHERE inhparent = ANY (%s::text[]::regclass[])) ORDER BY 1",
+        (list(tables),),
+    )
+    if names := views.scalars().all():
+        raise DatabaseError(
+            f"Partitions are removed, and with them views: {join_names(names, MAX_NAMES)}. Drop these, run the command "
+            "again, and create them anew."
+        )
+
+
+def check_names(connection: sa.Connection) -> None:
+    """Check that nothing of another program has the name of a partition, or of a table of the upgrade.
+
+    Raises:
+        DatabaseError: with the names.
+    """
+    conflicting = connection.exec_driver_sql(
+        "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+        "AND (relname = 'moved_run' OR relname IN (SELECT prefix || '_' || part FROM unnest(ARRAY['score', 'answer']) "
+        "AS prefix, (SELECT id::text FROM benchmark UNION SELECT unnest(ARRAY['unrouted', 'unpartitioned', "
+        "'partitioned'])) AS known (part))) ORDER BY 1"
+    )
+    if names := conflicting.scalars().all():
+        raise DatabaseError(
+            f"Tables of other programs have names that the upgrade needs: {join_names(names, MAX_NAMES)}. Rename or "
+            "drop them, and run the command again."
         )
 
 

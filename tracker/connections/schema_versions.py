@@ -112,11 +112,14 @@ class _ConvertedError(Exception):
 @contextmanager
 def _conversion_step(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction of a conversion; those of other processes wait."""
-    with engine.begin() as connection:
-        _lock_for_upgrade(connection, is_new=False)
-        if connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) != BEGUN:
-            raise _ConvertedError
-        yield connection
+    try:
+        with engine.begin() as connection:
+            _lock_for_upgrade(connection, is_new=False)
+            if connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) != BEGUN:
+                raise _ConvertedError
+            yield connection
+    except (exc.ProgrammingError, exc.InternalError) as error:  # explained_errors explains the others
+        raise DatabaseError(explain_driver_error(error, engine)) from error
 
 
 def _migrate(engine: sa.Engine, revision: str) -> None:

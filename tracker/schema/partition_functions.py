@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tracker.errors import DatabaseError
+
 FUNCTIONS = (
     "start_partition(text, integer)",
     "attach_partition(text, integer)",
@@ -16,12 +18,28 @@ FUNCTIONS = (
     "move_to_partition()",
     "create_partition(regclass, text, integer)",
     "finish_partition(regclass, text, integer)",
+    "keep_for_owner(text)",
     "check_partition_right(text)",
 )
 """The functions with the types of their arguments, callers first."""
 
 _SAFE = "SET search_path = pg_catalog, pg_temp"
 _STATEMENTS = (
+    # Privileges belong to the partitioned table. Defaults of the owner, and those of the importer, end here.
+    f"""
+CREATE OR REPLACE FUNCTION @.keep_for_owner(name text) RETURNS void
+LANGUAGE plpgsql {_SAFE} AS $$
+DECLARE grantee text;
+BEGIN
+    FOR grantee IN
+        SELECT DISTINCT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END
+        FROM pg_class, aclexplode(relacl) AS acl
+        WHERE pg_class.oid = to_regclass(format('@.%I', name)) AND acl.grantee <> relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON @.%I FROM %s', name, grantee);
+    END LOOP;
+END $$
+""",
     # A table without keys, to be filled. It belongs to whoever runs this: the owner.
     f"""
 CREATE OR REPLACE FUNCTION @.create_partition(parent regclass, prefix text, benchmark integer) RETURNS text
@@ -29,6 +47,7 @@ LANGUAGE plpgsql {_SAFE} AS $$
 DECLARE name text := pg_catalog.concat(prefix, '_', benchmark);
 BEGIN
     EXECUTE format('CREATE TABLE @.%I (LIKE %s INCLUDING CONSTRAINTS INCLUDING COMMENTS)', name, parent);
+    PERFORM @.keep_for_owner(name);
     EXECUTE format('ALTER TABLE @.%I ALTER benchmark_id SET DEFAULT %s', name, benchmark);
     EXECUTE format('COMMENT ON TABLE @.%I IS %L', name, format('Rows of %s of benchmark %s', prefix, benchmark));
     RETURN name;
@@ -44,6 +63,14 @@ DECLARE
     orphan bigint;
     filled boolean;
 BEGIN
+    IF NOT EXISTS (
+        SELECT 1 FROM pg_class AS built, pg_class AS whole
+        WHERE built.oid = to_regclass(format('@.%I', name)) AND whole.oid = parent
+            AND built.relkind = 'r' AND built.relowner IN (whole.relowner, current_user::regrole)
+    ) THEN
+        RAISE duplicate_table USING MESSAGE = format('the table %s of another program takes the name of a partition '
+            'of %s: rename or drop it', name, prefix);
+    END IF;
     IF pg_size_bytes(current_setting('maintenance_work_mem')) < 268435456 THEN
         PERFORM set_config('maintenance_work_mem', '256MB', true);
     END IF;
@@ -66,6 +93,7 @@ BEGIN
         EXECUTE format('CREATE TRIGGER score_updated AFTER UPDATE ON @.%I REFERENCING NEW TABLE AS fresh '
             'FOR EACH STATEMENT EXECUTE FUNCTION @.score_has_parents()', name);
     END IF;
+    PERFORM @.keep_for_owner(name);
     -- Checks the references to runs, and that every row is of the benchmark.
     EXECUTE format('ALTER TABLE %s ATTACH PARTITION @.%I FOR VALUES IN (%s)', parent, name, benchmark);
     EXECUTE format('SELECT EXISTS (SELECT 1 FROM @.%I)', name) INTO filled;
@@ -95,8 +123,13 @@ BEGIN
     IF NOT FOUND THEN
         RAISE foreign_key_violation USING MESSAGE = format('benchmark %s does not exist', benchmark);
     END IF;
-    IF to_regclass(format('@.%I', name)) IS NOT NULL THEN
+    IF EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass(format('@.%I', name))
+               AND inhparent = to_regclass(format('@.%I', parent))) THEN
         RETURN NULL;
+    END IF;
+    IF to_regclass(format('@.%I', name)) IS NOT NULL THEN
+        RAISE duplicate_table USING MESSAGE = format('the table %s of another program takes the name of a partition '
+            'of %s: rename or drop it', name, parent);
     END IF;
     PERFORM @.create_partition(format('@.%I', parent)::regclass, parent, benchmark);
     EXECUTE format('GRANT SELECT, INSERT ON @.%I TO %I', name, caller);
@@ -122,7 +155,8 @@ BEGIN
         IF relation IS NULL THEN
             PERFORM @.create_partition(format('@.%I', prefix)::regclass, prefix, NEW.id);
         END IF;
-        IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = relation) THEN
+        IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = relation
+                       AND inhparent = to_regclass(format('@.%I', prefix))) THEN
             PERFORM @.finish_partition(format('@.%I', prefix)::regclass, prefix, NEW.id);
         END IF;
     END LOOP;
@@ -145,12 +179,21 @@ END $$
     *(
         f"REVOKE ALL ON FUNCTION @.{function} FROM PUBLIC"
         for function in FUNCTIONS
-        if function.startswith(("create_", "finish_", "check_", "benchmark_"))
+        if function.startswith(("create_", "finish_", "check_", "keep_", "benchmark_"))
     ),
 )
 
 
 def format_functions(connection: sa.Connection) -> list[str]:
-    """Return the statements that create the functions in the schema of a store, or replace them."""
+    """Return the statements that create the functions in the schema of a store, or replace them.
+
+    Raises:
+        DatabaseError: the name of the schema cannot be written inside the functions.
+    """
     schema = connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one()
+    if unsuitable := sorted(set(schema) & set("'%$\\")):
+        raise DatabaseError(
+            f"The schema {schema} has {' '.join(unsuitable)} in its name, which a store cannot use. Choose another "
+            "schema by the search path of the role."
+        )
     return [statement.replace("@.", f"{schema}.") for statement in _STATEMENTS]

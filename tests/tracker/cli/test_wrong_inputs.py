@@ -13,6 +13,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 import wrong_inputs
@@ -180,6 +181,13 @@ class TestServers:
         assert "rejects the user or the password" in message
         assert "PGPASSWORD" in message
         assert "secret" not in message
+
+    def test_a_deadlock_is_explained_and_ends_with_the_next_step(self) -> None:
+        engine = create_unchecked_engine("postgresql://me@host/results")
+        fault = psycopg.errors.DeadlockDetected("deadlock detected")
+        message = explain_driver_error(sa.exc.OperationalError("", None, fault), engine)
+        assert "another program changed the same rows" in message
+        assert message.endswith("Run the command again.")
 
     def test_a_store_that_another_program_locks_is_named(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -162,6 +162,34 @@ def test_a_downgrade_leaves_tables_of_users_with_names_like_partitions(former: t
         assert connection.exec_driver_sql("SELECT number FROM score_77").scalar_one() == 8
 
 
+def test_a_table_of_another_program_with_the_name_of_a_partition_stops_the_upgrade_before_it_begins(
+    former: tuple[sa.Engine, Rows],
+) -> None:
+    engine, rows = former
+    with engine.connect() as connection:
+        key = connection.exec_driver_sql("SELECT min(id) FROM benchmark").scalar_one()
+    execute(engine, f"CREATE TABLE score_{key} (number integer)", "CREATE TABLE score_2023 (number integer)")
+    with pytest.raises(DatabaseError, match=f"the upgrade needs: score_{key}. Rename"):
+        upgrade(engine)
+    assert current_version(engine) == BEFORE
+    execute(engine, f"DROP TABLE score_{key}")
+    upgrade(engine)
+    execute(engine, "DROP TABLE score_2023")
+    assert_sound(engine, rows)
+
+
+def test_a_downgrade_names_views_on_partitions_instead_of_dropping_them(former: tuple[sa.Engine, Rows]) -> None:
+    engine, rows = former
+    upgrade(engine)
+    with engine.connect() as connection:
+        key = connection.exec_driver_sql("SELECT min(id) FROM benchmark").scalar_one()
+    execute(engine, f"CREATE VIEW mine AS SELECT value FROM score_{key}")
+    with pytest.raises(DatabaseError, match=f"with them views: mine on score_{key}."):
+        downgrade(engine, BEFORE)
+    execute(engine, "DROP VIEW mine")
+    assert_sound(engine, rows)
+
+
 def test_an_upgrade_gives_back_no_privilege_that_was_revoked(former: tuple[sa.Engine, Rows]) -> None:
     engine, rows = former
     role = f"reader_{engine.url.database}"
@@ -197,10 +225,10 @@ def test_the_owner_of_the_store_remains_its_owner_when_an_administrator_upgrades
     upgrade(engine)
     with engine.connect() as connection:
         wrongly_owned = connection.exec_driver_sql(
-            "SELECT relname FROM pg_class WHERE relname ~ '^(score|answer)(_|$)' AND relkind IN ('r', 'p') "
-            "AND pg_get_userbyid(relowner) = current_user UNION "
-            "SELECT proname FROM pg_proc WHERE proname ~ 'partition' AND pg_get_userbyid(proowner) = current_user "
-            "AND pronamespace = 'public'::regnamespace"
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') "
+            "AND relname !~ '^(suffrage_version|search_)' AND pg_get_userbyid(relowner) = current_user UNION "
+            "SELECT proname FROM pg_proc WHERE proname ~ 'partition|^record_' "
+            "AND pg_get_userbyid(proowner) = current_user AND pronamespace = 'public'::regnamespace"
         )
         assert wrongly_owned.scalars().all() == []
     assert_sound(engine, rows)

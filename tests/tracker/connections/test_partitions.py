@@ -20,6 +20,7 @@ from tracker.connections.partitions import (
 )
 from tracker.copying.backup import back_up
 from tracker.database import connect, find_stray_rows, transaction
+from tracker.errors import DatabaseError
 from tracker.ingest.write.bulk_rows import insert_answers, insert_scores
 from tracker.ingest.write.score_columns import ScoreColumn, pack
 from tracker.queries.performance import load_performance_matrix
@@ -321,6 +322,31 @@ class TestRights:
             connection.exec_driver_sql("SELECT start_partition('score', 9)")
             assert connection.exec_driver_sql("SELECT count(*) FROM score_9").scalar_one() == 0  # it may read it
             connection.rollback()
+
+    @pytest.mark.parametrize("table", PARTITIONED)
+    def test_a_table_of_another_role_is_not_adopted(
+        self, two: sa.Engine, connection: sa.Connection, table: str, tmp_path: Path
+    ) -> None:
+        connection.exec_driver_sql(f"CREATE TABLE {table}_3 (LIKE {table} INCLUDING ALL)")
+        connection.commit()
+        with Store(connect(two.url.render_as_string(hide_password=False))) as store:
+            with pytest.raises(DatabaseError, match=f"the table {table}_3 of another program takes the name"):
+                store.ingest(write_answers(tmp_path / "third.csv", 2), benchmark="third")
+            assert len(store.benchmarks()) == 2
+            execute(two, f"DROP TABLE {table}_3")
+
+    def test_a_partition_has_no_privileges_but_those_of_its_owner(
+        self, two: sa.Engine, role: str, connection: sa.Connection
+    ) -> None:
+        execute(two, f"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {role}, PUBLIC")
+        execute(two, f"GRANT INSERT ON score, benchmark TO {role}", f"GRANT USAGE ON benchmark_id_seq TO {role}")
+        with built_partitions(connection):
+            connection.exec_driver_sql("INSERT INTO benchmark (id, name, revision) VALUES (3, 'third', '')")
+            assert target_table(connection, "score", 3) == "score_3"
+        connection.commit()
+        granted = "SELECT relname FROM pg_class WHERE relname IN ('score_3', 'answer_3') AND EXISTS "
+        assert query(two, f"{granted}(SELECT 1 FROM aclexplode(relacl) WHERE grantee <> relowner)") == []
+        execute(two, f"ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM {role}, PUBLIC")
 
 
 class TestMisplacedRows:
