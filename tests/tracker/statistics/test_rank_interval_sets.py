@@ -63,6 +63,30 @@ class TestAgainstReference:
         assert result.n_separable_pairs == sum(low - 1 for low in result.rank_low.tolist())
 
     @settings(max_examples=60)
+    @given(
+        arrays(
+            np.float64, st.tuples(st.just(12), st.integers(2, 4)), elements=st.sampled_from([0.0, 0.5, 1.0, np.nan])
+        ),
+        st.booleans(),
+        st.booleans(),
+    )
+    def test_no_p_value_is_smaller_than_that_of_the_prompts_that_differ(self, scores, is_stratified, has_bounds):
+        Q = scores if has_bounds else np.nan_to_num(scores)
+        groups = group_rows(np.full(12, ""), np.array(list("aaabbbcccddd"))) if is_stratified else independent(12)
+        result = rank_intervals(Q, groups, bounds=(0, 1) if has_bounds else None, n_resamples=0)
+        for i, j in np.argwhere(result.better):
+            worst, best = np.where(np.isnan(Q[:, i]), 0, Q[:, i]), np.where(np.isnan(Q[:, j]), 1, Q[:, j])
+            assert result.pvalues[i, j] >= 2.0 ** (1 - (worst != best).sum())
+            assert worst.mean() > best.mean()
+
+    def test_five_prompts_that_differ_decide_nothing_whatever_the_strata(self):
+        strata = np.array(list("aaaaabbbbbcccccddddd"))
+        Q = np.column_stack([strata == "a", np.zeros(20)]).astype(float)
+        for scores in (Q, 0.5 * Q):
+            result = rank_intervals(scores, group_rows(np.full(20, ""), strata), bounds=(0, 1), n_resamples=0)
+            assert result.first_holm == pytest.approx(2 / 2**5)
+
+    @settings(max_examples=60)
     @given(st.integers(1, 8).flatmap(lambda k: arrays(np.bool_, (k, k))), st.randoms())
     def test_groups_are_the_maximal_runs(self, marks, random):
         k = len(marks)

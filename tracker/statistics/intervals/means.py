@@ -171,12 +171,14 @@ def _estimate(
     design = _SamplingDesign(groups, w, is_equal, degrees, level)
     columns = Q if is_finite.all() else Q[:, is_finite]
     low[is_finite], high[is_finite] = _intervals(columns, mean[is_finite], variance[is_finite], design, bounds)
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounding = (TIE_TOLERANCE * np.abs(Q).max(axis=0)) ** 2
     return {
         "mean": mean,
         "n": n,
         "n_effective": float(1 / (w**2).sum()),
-        "stderr": np.sqrt(plain),
-        "stderr_design": np.sqrt(variance),
+        "stderr": np.sqrt(np.where(plain <= rounding, 0.0, plain)),
+        "stderr_design": np.sqrt(np.where(variance <= rounding, 0.0, variance)),
         "degrees": degrees,
         "low": low,
         "high": high,

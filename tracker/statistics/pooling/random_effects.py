@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.pooling.unequal_variances import pool_interval, pool_pvalues
-from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.student_t import student_interval, t_pvalues, t_quantile
+from tracker.statistics.pooling.unequal_variances import agree_too_closely, pool_interval, pool_pvalues
+from tracker.statistics.student_t import t_quantile
 
 N_HALVINGS = 200
 MIN_STUDIES = 3
@@ -38,8 +37,8 @@ class PooledDifference:
         n_studies: benchmarks.
         mean: of their differences, with equal weights.
         stderr: of it, by Hartung and Knapp: s / √n_studies.
-        low, high, pvalue: by the distribution of mean / stderr under the errors of the benchmarks. If all differences
-            are equal, s is 0; then by Student's t, with the error that follows from the errors of the benchmarks.
+        low, high, pvalue: by the distribution of mean / stderr under the errors of the benchmarks. If the differences
+            agree too closely, by Student's t with the error that follows from those of the benchmarks.
         tau: standard deviation of the true differences between benchmarks.
         weighted_mean: with ``weights``, which are proportional to 1 / (v + τ²).
         weighted_low, weighted_high: its interval by Hartung and Knapp, which can be too narrow.
@@ -86,14 +85,12 @@ def pool_differences(
     stderr = float(np.std(differences, ddof=1)) / math.sqrt(k)
     reach = float(t_quantile(level, k - 1))
     weighted_reach = reach * math.sqrt(float(weights @ (differences - weighted) ** 2) / (k - 1))
-    size, error = float(np.abs(differences).max()), stderr
-    if stderr <= TIE_TOLERANCE * size:
+    error = stderr
+    if agree_too_closely(differences[None], errors[None] ** 2)[0]:
         error = math.sqrt(float((errors**2).sum())) / k
-        low, high = student_interval(mean, error, k - 1, level)
-        pvalue = float(t_pvalues(mean, error, k, size))
-    else:
-        low, high = pool_interval(differences, errors**2, level=level)
-        pvalue = float(pool_pvalues(differences[None], errors[None] ** 2)[0])
+        weighted_reach = reach / math.sqrt(float((1 / errors**2).sum()))
+    low, high = pool_interval(differences, errors**2, level=level)
+    pvalue = float(pool_pvalues(differences[None], errors[None] ** 2)[0])
     spread = float(t_quantile(level, k - 2)) * math.sqrt(tau2 + error**2)
     ends = [low, high, weighted - weighted_reach, weighted + weighted_reach, mean - spread, mean + spread]
     low, high, weighted_low, weighted_high, predicted_low, predicted_high = np.clip(ends, -largest, largest).tolist()

@@ -4,6 +4,10 @@ Values are normal with mean μ and variances v + τ²: v is known, τ² is not. 
 Student's distribution. With unequal ones large values of t are rarer, so Student's quantiles are too large (Bakirov and
 Székely). Here t has its distribution under the variances v + τ², with the τ² that the hypothesis implies.
 
+By chance, differences can agree far more closely than their errors allow. An interval from their spread would then be
+absurdly narrow. In such tables, `EVEN` of those without variance between values, the error is that of the known
+variances.
+
 Source: Imhof 1961, "Computing the distribution of quadratic forms in normal variables"; Bakirov and Székely 2006,
 "Student's t-test for Gaussian scale mixtures".
 """
@@ -15,7 +19,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, stdtr
 
+from tracker.statistics.student_t import student_interval
+
+EVEN = 0.005
+"""Share of the tables of values with equal means in which they count as agreeing too closely."""
 N_NODES = 200
 MAX_STEPS = 100
 N_HALVINGS = 50
@@ -76,30 +85,49 @@ def hypothesized_variances(residuals: NDArray[np.float64], variances: NDArray[np
     return tau2
 
 
+def agree_too_closely(values: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether values differ less than in all but a share `EVEN` of tables with equal means (Cochran's Q).
+
+    Args:
+        values: ``(m, k)``.
+        variances: ``(m, k)`` known, positive.
+    """
+    weights = 1 / variances
+    means = (weights * values).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+    return np.asarray((weights * (values - means) ** 2).sum(axis=1) < chdtri(values.shape[1] - 1, 1 - EVEN))
+
+
 def pool_pvalues(
     values: NDArray[np.float64], variances: NDArray[np.float64], hypothesis: float = 0.0
 ) -> NDArray[np.float64]:
     """Return two-sided p-values that the mean of the true values is ``hypothesis``; all values have equal weights.
 
     Args:
-        values: ``(m, k)``, not all equal in a row.
+        values: ``(m, k)``.
         variances: ``(m, k)`` squared errors of the values, positive.
         hypothesis: the mean.
     """
     k = values.shape[1]
     residuals = values - hypothesis
-    t = np.abs(residuals.mean(axis=1)) / (values.std(axis=1, ddof=1) / math.sqrt(k))
-    return student_pvalues(t, variances + hypothesized_variances(residuals, variances)[:, None])
+    even, distances = agree_too_closely(values, variances), np.abs(residuals.mean(axis=1))
+    known = np.sqrt(variances.sum(axis=1)) / k
+    t = distances / np.where(even, known, values.std(axis=1, ddof=1) / math.sqrt(k))
+    pvalues = student_pvalues(t, variances + hypothesized_variances(residuals, variances)[:, None])
+    return np.where(even, 2 * stdtr(k - 1, -t), pvalues)
 
 
 def pool_interval(values: NDArray[np.float64], variances: NDArray[np.float64], *, level: float) -> tuple[float, float]:
     """Return the ends of the interval of hypotheses that `pool_pvalues` does not reject.
 
     Args:
-        values: ``(k,)``, not all equal.
+        values: ``(k,)``.
         variances: ``(k,)`` positive.
         level: in (0, 1).
     """
+    if agree_too_closely(values[None], variances[None])[0]:
+        known = math.sqrt(float(variances.sum())) / len(values)
+        low, high = student_interval(float(values.mean()), known, len(values) - 1, level)
+        return float(low), float(high)
     mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
 
     def is_rejected(hypothesis: float) -> bool:

@@ -66,6 +66,16 @@ class TestLaws:
         assert (result.low, result.high) == pytest.approx(stats.t.interval(0.95, 3, 0.1, error))
         assert (result.predicted_low, result.predicted_high) == pytest.approx(stats.t.interval(0.95, 2, 0.1, error))
 
+    @pytest.mark.parametrize("gap", [0.0, 1e-9, 1e-4, 1e-3])
+    def test_differences_that_agree_too_closely_have_these_errors_too(self, gap):
+        d, errors = np.array([0.2, 0.2, 0.2 + gap]), np.full(3, 0.09)
+        result, equal = pool_differences(d, errors), pool_differences(np.full(3, 0.2), errors)
+        assert result.pvalue == pytest.approx(equal.pvalue, rel=0.01)
+        for name in ("low", "high", "predicted_low", "predicted_high", "weighted_low", "weighted_high"):
+            assert getattr(result, name) == pytest.approx(getattr(equal, name), abs=gap)
+        assert result.low < 0 < result.pvalue - 0.05
+        assert result.weighted_low < result.weighted_high
+
     def test_intervals_end_at_the_largest_possible_difference(self):
         result = pool_differences(np.array([0.9, 0.1, 0.95]), ERRORS[:3], largest=1.0)
         assert result.high == result.predicted_high == 1
