@@ -122,12 +122,13 @@ class ModelComparison(Finding):
         """The margin, its interval and its test; empty without a margin."""
         if self.equivalence is None:
             return {}
-        no_interval = FEW_SHARED if np.isnan(self.comparison.best.stderr) else CONSTANT
+        no_interval = FEW_SHARED if np.isnan(self.comparison.best.stderr) else UNBOUNDED
+        no_test = Undefined(no_interval)
         return {
             "equivalence.margin": self.equivalence.margin,
             "equivalence.low": finite_or_undefined(self.equivalence.low, no_interval),
             "equivalence.high": finite_or_undefined(self.equivalence.high, no_interval),
-            "equivalence.pvalue": self.equivalence.pvalue,
+            "equivalence.pvalue": no_test if np.isnan(self.equivalence.low) else self.equivalence.pvalue,
         }
 
     def _completion_metrics(self) -> dict[str, Metric]:

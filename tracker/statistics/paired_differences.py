@@ -28,8 +28,9 @@ class MeanDifference:
         n_units: independent prompts or clusters.
         degrees: degrees of freedom; 0 below two units.
         low, high: mean ± Student's t with these degrees, within the largest possible difference. If all units agree,
-            see `_agreeing_interval`. NaN without an error.
+            see `agreeing_interval`. NaN without an error.
         pvalue: two-sided; see `t_pvalues`.
+        largest: possible difference; infinite without bounds.
     """
 
     mean: float
@@ -39,14 +40,16 @@ class MeanDifference:
     low: float
     high: float
     pvalue: float
+    largest: float = np.inf
 
     def scaled(self, exponent: int) -> MeanDifference:
         """Return the numbers in the unit of scores times 2**exponent; infinite beyond float64."""
         with np.errstate(over="ignore"):
-            mean, error, low, high = (
-                float(np.ldexp(value, exponent)) for value in (self.mean, self.stderr, self.low, self.high)
+            mean, error, low, high, largest = (
+                float(np.ldexp(value, exponent))
+                for value in (self.mean, self.stderr, self.low, self.high, self.largest)
             )
-        return replace(self, mean=mean, stderr=error, low=low, high=high)
+        return replace(self, mean=mean, stderr=error, low=low, high=high, largest=largest)
 
 
 def estimate_mean(
@@ -108,7 +111,7 @@ def _estimate(
     if abs(mean) <= TIE_TOLERANCE * scale:
         mean = 0.0
     if error == 0:
-        low, high = _agreeing_interval(mean, n_units, level, largest)
+        low, high = agreeing_interval(mean, n_units, level, largest)
     else:
         low, high = student_interval(mean, error, degrees, level)
     return MeanDifference(
@@ -119,10 +122,11 @@ def _estimate(
         low=float(np.maximum(low, -largest)),
         high=float(np.minimum(high, largest)),
         pvalue=float(t_pvalues(mean, error, n_units, scale, degrees)),
+        largest=largest,
     )
 
 
-def _agreeing_interval(mean: float, n_units: int, level: float, largest: float) -> tuple[float, float]:
+def agreeing_interval(mean: float, n_units: int, level: float, largest: float) -> tuple[float, float]:
     """Return the interval of the mean where all units have the same difference.
 
     At most a share 1 − (1 − level)**(1 / n_units) of all units has another one: with a larger share, so many units

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracker.statistics.paired_differences import MeanDifference
+from tracker.statistics.paired_differences import MeanDifference, agreeing_interval
 from tracker.statistics.student_t import student_interval
 
-SCORE, STUDENT = "Tango's score test", "Student's t"
+SCORE, STUDENT, AGREEING = "Tango's score test", "Student's t", "share of units that can differ"
 N_HALVINGS = 60
 
 
@@ -32,7 +32,7 @@ class Equivalence:
         low, high: interval of level 1 − 2α of the advantage of the first model; NaN if it does not exist.
         pvalue: the larger one of the two tests; 1 without an interval.
         alpha: level of the test.
-        test: `SCORE` or `STUDENT`.
+        test: `SCORE`, `STUDENT` or `AGREEING`.
     """
 
     margin: float
@@ -49,9 +49,9 @@ class Equivalence:
 
 
 def t_equivalence(estimate: MeanDifference, *, margin: float, alpha: float = 0.05) -> Equivalence:
-    """Test an estimated difference by Student's t.
+    """Test an estimated difference by Student's t; by the share of units that can differ if all of them agree.
 
-    Without an error, or with an error of 0, there is no interval, and equivalence is not shown.
+    Without an interval, equivalence is not shown.
 
     Args:
         estimate: of the difference.
@@ -60,7 +60,9 @@ def t_equivalence(estimate: MeanDifference, *, margin: float, alpha: float = 0.0
     """
     from scipy.special import stdtr
 
-    if not estimate.stderr > 0:
+    if estimate.stderr == 0:
+        return _test_agreeing(estimate, margin, alpha)
+    if np.isnan(estimate.stderr):
         return Equivalence(margin=margin, low=np.nan, high=np.nan, pvalue=1.0, alpha=alpha, test=STUDENT)
     low, high = student_interval(estimate.mean, estimate.stderr, estimate.degrees, 1 - 2 * alpha)
     pvalue = float(stdtr(estimate.degrees, (abs(estimate.mean) - margin) / estimate.stderr))
@@ -72,6 +74,24 @@ def t_equivalence(estimate: MeanDifference, *, margin: float, alpha: float = 0.0
         alpha=alpha,
         test=STUDENT,
     )
+
+
+def _test_agreeing(estimate: MeanDifference, margin: float, alpha: float) -> Equivalence:
+    """Test a difference that all units have; see `agreeing_interval`.
+
+    The p-value is the α at which the end of the interval of level 1 − 2α is at the margin.
+    """
+    mean, largest = estimate.mean, estimate.largest
+    low, high = agreeing_interval(mean, estimate.n_units, 1 - 2 * alpha, largest)
+    if np.isnan(low):
+        return Equivalence(margin=margin, low=low, high=high, pvalue=1.0, alpha=alpha, test=AGREEING)
+    shares = (
+        ((margin - mean) / (largest - mean) if mean < largest else np.inf),
+        ((margin + mean) / (largest + mean) if -largest < mean else np.inf),
+    )
+    share = float(np.clip(min(shares), 0.0, 1.0))
+    pvalue = 1.0 if abs(mean) >= margin else (1 - share) ** estimate.n_units / 2
+    return Equivalence(margin=margin, low=low, high=high, pvalue=pvalue, alpha=alpha, test=AGREEING)
 
 
 def score_equivalence(n_a: int, n_b: int, n: int, *, margin: float, alpha: float = 0.05) -> Equivalence:

@@ -70,15 +70,16 @@ def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], gro
     """
     warnings = list_clustering_warnings(groups, by)
     is_flat = (ranks.pairs.stderr if not ranks.is_clustered else ranks.pairs.stderr_clustered) == 0
-    i, j = np.nonzero(np.triu(is_flat, 1))
-    n_equal = int((ranks.pairs.difference[i, j] == 0).sum())
-    if n_equal:
+    is_equal = is_flat & (ranks.pairs.difference == 0)
+    i, j = np.nonzero(np.triu(is_equal, 1))
+    if len(i):
         names = [f"{models[a]} = {models[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-        warnings.append(f"{n_equal} pairs of models do not differ beyond rounding: {join_names(names, MAX_NAMES)}.")
-    if len(i) > n_equal:
-        units = "clusters" if ranks.is_clustered else "prompts"
+        pairs = f"{len(i)} pairs of models do" if len(i) > 1 else "1 pair of models does"
+        warnings.append(f"{pairs} not differ beyond rounding: {join_names(names, MAX_NAMES)}.")
+    if n_constant := int(np.triu(is_flat & ~is_equal, 1).sum()):
+        units = "clusters" if ranks.is_clustered and by != NONE else "prompts"
+        pairs = f"{n_constant} pairs differ" if n_constant > 1 else "1 pair differs"
         warnings.append(
-            f"{len(i) - n_equal} pairs differ by the same amount on all {units}. Their p-value is that of the "
-            f"sign-flip test, 2 / 2^({units})."
+            f"{pairs} by the same amount on all {units}. The p-value is that of the sign-flip test, 2 / 2^({units})."
         )
     return warnings

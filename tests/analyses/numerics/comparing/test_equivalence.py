@@ -101,6 +101,17 @@ class TestLaws:
         assert not t_equivalence(estimate, margin=0.5).is_equivalent
         assert np.isnan(t_equivalence(estimate, margin=0.5).low)
 
+    @pytest.mark.parametrize("mean", [0.0, 0.004, -0.004])
+    @pytest.mark.parametrize("n", [100, 1000])
+    def test_prompts_that_agree_show_equivalence_if_few_others_can_differ(self, n, mean):
+        estimate = estimate_mean(np.full(n, mean), scale=1.0, largest=1.0)
+        for margin in (0.001, 0.01, 0.03, 1.5):
+            test = t_equivalence(estimate, margin=margin)
+            assert test.is_equivalent == (-margin <= test.low and test.high <= margin)
+            assert test.low < mean < test.high
+            assert (test.pvalue == 1) == (margin <= abs(mean))
+        assert t_equivalence(estimate, margin=0.01).is_equivalent == (n == 1000)
+
 
 class TestLevel:
     def test_false_equivalence_is_rare_in_small_tables(self):
