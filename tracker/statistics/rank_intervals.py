@@ -231,10 +231,10 @@ def smallest_pvalues(
     candidates = np.triu((pvalues <= 1 - LEVEL) | (pvalues.T <= 1 - LEVEL), 1) & (least <= MAX_COUNTED)
     for row in np.flatnonzero(candidates.any(axis=1)).tolist():
         columns = np.flatnonzero(candidates[row])
-        for ours, theirs, cells in (
+        for a, b, cells in (
             (first[:, row], second[:, columns], (row, columns)), (second[:, row], first[:, columns], (columns, row)),
         ):  # fmt: skip
-            n_differing = (np.abs(ours[:, None] - theirs) > slack).sum(axis=0)
+            n_differing = (np.abs(a[:, None] - b) > slack).sum(axis=0)
             result[cells] = np.where(n_differing <= MAX_COUNTED, np.minimum(np.exp2(1.0 - n_differing), 1.0), 0.0)
     return result
 
