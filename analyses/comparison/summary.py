@@ -137,6 +137,8 @@ def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str
 def _describe_tests(finding: ModelComparison) -> str:
     """The test behind the verdict, and the other tests."""
     pair, cases = finding.decisive, finding.completions
+    if np.isnan(pair.best.stderr):
+        return ""
     if cases is None:
         return _describe_tests_of_pair(pair)
     if (case := cases.decisive) is not None:
@@ -144,7 +146,7 @@ def _describe_tests(finding: ModelComparison) -> str:
             f"{_describe_tests_of_pair(case)} Every missing score is set against the model ahead; on the shared "
             f"prompts {_p(pair.pvalue)}."
         )
-    return f"Missing scores can turn the difference, so p = 1; on the shared prompts {_p(pair.pvalue)}."
+    return f"Missing scores leave open who is ahead, so p = 1; on the shared prompts {_p(pair.pvalue)}."
 
 
 def _describe_tests_of_pair(pair: PairedComparison) -> str:
@@ -164,7 +166,7 @@ def _describe_tests_of_pair(pair: PairedComparison) -> str:
             further.append(f"sign flips of whole clusters {_p(pair.flips_clustered.pvalue)}")
         further.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
     gain = ""
-    if not np.isnan(pair.pairing_gain):
+    if abs(pair.pairing_gain - 1) >= 0.05:
         gain = f" On separate prompts, the same error needs {pair.pairing_gain:.2g} times as many."
     return f"Test: {test}." + (f" For comparison: {'; '.join(further)}." if further else "") + gain
 
@@ -178,15 +180,15 @@ def _list_caveats(finding: ModelComparison) -> Iterator[str]:
     best = pair.best
     if not pair.advantage.any() or np.isnan(best.stderr):
         return
-    if best.stderr == 0:
+    kind = "Student's t"
+    if best.stderr == 0 and finding.completions is None:
         units = "clusters" if pair.clustered is not None else "prompts"
-        without = np.isnan(finding.interval[0])
-        reason = "there is no interval" if without else "the interval is that of the share of prompts that can differ"
+        kind = f"by the share of {units} that can differ"
+        reason = "there is no interval" if np.isnan(finding.interval[0]) else f"the interval is {kind}"
         yield f"All {units} give the same difference, so {reason}."
-    elif pair.clustered is None and (finding.interval[0] <= 0 <= finding.interval[1]) != (
-        finding.pvalue > 1 - pair.level
-    ):
-        yield "The interval (Student's t) and the test disagree; the verdict follows the test."
+    low, high = finding.interval
+    if not np.isnan(low) and (low <= 0 <= high) != (finding.pvalue > 1 - pair.level):
+        yield f"The interval ({kind}) and the test disagree; the verdict follows the test."
 
 
 def _describe_power(pair: PairedComparison) -> str:

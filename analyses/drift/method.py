@@ -31,6 +31,7 @@ class Drift(Finding):
         cluster: what makes a cluster.
         unclustered_reason: why errors are not clustered; '' where they are.
         level: of intervals and tests.
+        higher_is_better: whether large scores are good.
     """
 
     models: tuple[str, ...]
@@ -40,6 +41,7 @@ class Drift(Finding):
     cluster: str
     unclustered_reason: str
     level: float
+    higher_is_better: bool = True
 
     @property
     def drifted(self) -> tuple[RunStep, ...]:
@@ -121,4 +123,5 @@ def find_drift(
         cluster=cluster,
         unclustered_reason=explain_unclustered(groups, cluster),
         level=level,
+        higher_is_better=scores.higher_is_better,
     )

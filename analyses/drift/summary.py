@@ -46,7 +46,7 @@ def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
     if np.isnan(step.holm):
         return f"{owner} changed by {format_difference(step.change, sign='+')}, on too few prompts for a test."
     if drifted:
-        verb = "rose" if step.change > 0 else "fell"
+        verb = _describe_direction(finding, step)
         return f"{owner} {verb} by {format_difference(abs(step.change))} between its two runs (p = {step.holm:.2g})."
     change = format_difference(step.change, "+")
     return f"{owner} changed by {change} between its two runs, not significantly (p = {step.holm:.2g})."
@@ -63,10 +63,17 @@ def _describe_many_steps(finding: Drift, drifted: Sequence[RunStep], owner: str)
     if not drifted:
         return f"No change between runs of {owner} is {test}; {n_steps} {'was' if n_tested == 1 else 'were'} tested."
     largest = drifted[0]
-    verb = "rose" if largest.change > 0 else "fell"
+    verb = _describe_direction(finding, largest)
     runs = f"from run {finding.runs[largest.before]} to {finding.runs[largest.after]}"
     count = f"{len(drifted):,} of {n_steps} changes {'is' if len(drifted) == 1 else 'are'} {test}"
     return f"{finding.models[largest.after]} {verb} by {format_difference(abs(largest.change))} {runs}; {count}."
+
+
+def _describe_direction(finding: Drift, step: RunStep) -> str:
+    """The verb for a change, whose sign is that of the merit."""
+    if finding.higher_is_better:
+        return "rose" if step.change > 0 else "fell"
+    return "improved" if step.change > 0 else "worsened"
 
 
 def describe_step(finding: Drift, step: RunStep) -> str:
@@ -85,6 +92,8 @@ def describe_step(finding: Drift, step: RunStep) -> str:
 def collect_warnings(history: RunHistory, steps: Sequence[RunStep]) -> list[str]:
     """List warnings about the order of runs, their prompts and their settings."""
     warnings = []
+    if not history.scores.higher_is_better:
+        warnings.append(f"Lower {history.scores.metric} is better: a change is positive if it is an improvement.")
     undated = sorted(
         {run.model for run in history.runs if not run.is_dated} & {history.runs[s.after].model for s in steps}
     )

@@ -104,6 +104,6 @@ def analyze(
             "variances": partial(figures.draw_variances, finding),
         },
         warnings=list_warnings(finding, dropped),
-        verdict=[describe_verdict(finding)],
+        verdict=partial(describe_verdict, finding),
         ranked_by="by the mixed model",
     )

@@ -11,7 +11,7 @@ from analyses.numerics.mixed.effects import ModelEffects
 from analyses.presentation.name_lists import list_leaders
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
-from tracker.recording.finding import VerdictLine
+from tracker.recording.finding import LeaderChange, VerdictLine, compare_leaders
 
 MAX_NAMES = 3
 FEW_MODELS = 10
@@ -28,16 +28,25 @@ def summarize(finding: MixedModel) -> Summary:
     )
 
 
-def describe_verdict(finding: MixedModel) -> VerdictLine:
-    """Return whether the mixed model leaves the first place open."""
-    ranks = finding.on_tasks
+def describe_verdict(finding: MixedModel, expected: Sequence[str]) -> list[VerdictLine]:
+    """Return whether the mixed model leaves the first place to the leaders of the leaderboard.
+
+    Args:
+        finding: the result.
+        expected: models that the leaderboard ranks first.
+    """
+    ranks, fit, topic = finding.on_tasks, finding.fit, "mixed model"
     leaders = list_leaders(ranks.rank, finding.models)
     n_rivals = int((ranks.rank_low == 1).sum()) - len(leaders)
-    verb = "is" if len(leaders) == 1 else "are"
-    rivals = f"{n_rivals} other model{'s' * (n_rivals != 1)} may be first too" if n_rivals else "no other may be first"
     estimated = " with missing scores estimated" * (finding.n_missing > 0)
-    text = f"{join_names(leaders, MAX_NAMES)} {verb} first{estimated}; {rivals}."
-    return VerdictLine(topic="mixed model", text=text, leader_changes="maybe" if n_rivals else "no")
+    first = f"{join_names(leaders, MAX_NAMES)} {'is' if len(leaders) == 1 else 'are'} first{estimated}"
+    change = compare_leaders(leaders, expected)
+    if change != "yes" and (fit.at_limit.any() or not fit.has_converged):
+        text = f"{first}; which others may be is not known, because the likelihood has no maximum."
+        return [VerdictLine(topic=topic, text=text, leader_changes="unknown")]
+    rivals = f"{n_rivals} other model{'s' * (n_rivals != 1)} may be first too" if n_rivals else "no other may be first"
+    changes: LeaderChange = "maybe" if n_rivals and change == "no" else change
+    return [VerdictLine(topic=topic, text=f"{first}; {rivals}.", leader_changes=changes)]
 
 
 def _headline(finding: MixedModel) -> str:

@@ -14,6 +14,7 @@ Examples:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from analyses.numerics.elections.exact_scores import exact_scores
@@ -66,5 +67,5 @@ def analyze(
             *field.warnings,
             *collect_warnings(finding, is_truncated=len(built_tables["pareto"]) == tables.MAX_PAIRS),
         ],
-        verdict=describe_verdict(finding),
+        verdict=partial(describe_verdict, finding),
     )

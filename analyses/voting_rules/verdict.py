@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from analyses.numerics.elections.voting.removals import PivotalSet
 from analyses.voting_rules.method import VotingRules
 from analyses.voting_rules.summary import RULE_LABELS
 from tracker.name_lists import join_names
-from tracker.recording.finding import VerdictLine
+from tracker.recording.finding import VerdictLine, compare_leaders
 
 MAX_NAMES = 3
 
 
-def describe_verdict(finding: VotingRules) -> list[VerdictLine]:
-    """Return which voting rules, and which removed tasks, change the first place by the chosen rule."""
+def describe_verdict(finding: VotingRules, expected: Sequence[str]) -> list[VerdictLine]:
+    """Return which voting rules, and which removed tasks, change the first place of the leaderboard.
+
+    Args:
+        finding: the result.
+        expected: models that the leaderboard ranks first.
+    """
     if finding.rule not in finding.outcomes:
         return []
-    lines = [_compare_rules(finding)]
+    lines = [_compare_rules(finding, expected)]
     if len(finding.tasks) > 1:
-        lines.append(_remove_tasks(finding.pivotal_sets["tasks"], len(finding.tasks)))
+        lines.append(_vary_tasks(finding, expected))
     return lines
 
 
-def _compare_rules(finding: VotingRules) -> VerdictLine:
-    leaders = set(finding.leaders(finding.rule))
-    different = [rule for rule in finding.outcomes if set(finding.leaders(rule)) != leaders]
-    n_rules, topic = len(finding.outcomes), "voting rule"
+def _compare_rules(finding: VotingRules, expected: Sequence[str]) -> VerdictLine:
+    leaders = {rule: tuple(finding.leaders(rule)) for rule in finding.outcomes}
+    changes = {rule: compare_leaders(names, expected) for rule, names in leaders.items()}
+    different = [rule for rule, change in changes.items() if change != "no"]
+    n_rules, topic = len(leaders), "voting rule"
     if not different:
         text = f"All {n_rules} voting rules over the tasks have the same first place."
         return VerdictLine(topic=topic, text=text, leader_changes="no")
-    cases = [f"{join_names(finding.leaders(rule), MAX_NAMES)} by {RULE_LABELS[rule]}" for rule in different]
+    cases = [f"{join_names(leaders[rule], MAX_NAMES)} by {RULE_LABELS[rule]}" for rule in different]
     text = f"{len(different)} of {n_rules} voting rules have another first place: {join_names(cases, MAX_NAMES)}."
-    return VerdictLine(topic=topic, text=text, leader_changes="yes")
+    if len({frozenset(names) for names in leaders.values()}) == 1:
+        text = f"All {n_rules} voting rules over the tasks put {join_names(leaders[finding.rule], MAX_NAMES)} first."
+    return VerdictLine(topic=topic, text=text, leader_changes="yes" if "yes" in changes.values() else "maybe")
+
+
+def _vary_tasks(finding: VotingRules, expected: Sequence[str]) -> VerdictLine:
+    """Describe the fewest tasks to remove, if the rule has the first place of the leaderboard."""
+    leaders = finding.leaders(finding.rule)
+    change = compare_leaders(leaders, expected)
+    if change == "no":
+        return _remove_tasks(finding.pivotal_sets["tasks"], len(finding.tasks))
+    label, verb = RULE_LABELS[finding.rule], "is" if len(leaders) == 1 else "are"
+    text = f"By {label} over the tasks {join_names(leaders, MAX_NAMES)} {verb} first, even with all tasks."
+    return VerdictLine(topic="tasks", text=text, leader_changes=change)
 
 
 def _remove_tasks(pivotal: PivotalSet | str, n_tasks: int) -> VerdictLine:

@@ -14,6 +14,7 @@ Examples:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 from analyses.weight_robustness import figures, tables
@@ -82,5 +83,5 @@ def analyze(
         },
         figures=drawings,
         warnings=[*voters.warnings, *list_model_warnings(finding)],
-        verdict=[describe_verdict(finding)],
+        verdict=partial(describe_verdict, finding),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from analyses.weight_robustness.method import WeightRobustness
 from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
-from tracker.recording.finding import Undefined, VerdictLine
+from tracker.recording.finding import LeaderChange, Undefined, VerdictLine, compare_leaders
 
 MAX_DEVIATION = 3.5
 """Over the root of the number of draws, a difference that no share of draws has by chance: seven standard errors."""
@@ -51,17 +51,23 @@ def _headline(finding: WeightRobustness) -> str:
     return f"{join_names(leaders)} {verb}{place}: {pronoun} in {draws}."
 
 
-def describe_verdict(finding: WeightRobustness) -> VerdictLine:
-    """Return whether random weights, which imitate another sample of prompts, leave the first place open."""
+def describe_verdict(finding: WeightRobustness, expected: Sequence[str]) -> list[VerdictLine]:
+    """Return whether random weights, which imitate another sample of prompts, leave the first place open.
+
+    Args:
+        finding: the result.
+        expected: models that the leaderboard ranks first.
+    """
     n_draws, leaders = finding.under.n_draws, list_leaders(finding.rank, finding.models)
-    changes = finding.n_changes > CENTRAL[0] * n_draws
+    is_open = finding.n_changes > CENTRAL[0] * n_draws or len(leaders) > 1
+    change = compare_leaders(leaders, expected)
     share = "all" if not finding.n_changes else f"{1 - finding.n_changes / n_draws:.1%} of"
-    return VerdictLine(
-        topic="weights of prompts",
-        text=f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'lead'} in {share} {n_draws:,} random "
-        "weightings, which imitate other samples of prompts.",
-        leader_changes="maybe" if changes else "no",
-    )
+    subject = f"{join_names(leaders)} leads" if len(leaders) == 1 else f"One of {join_names(leaders)} leads"
+    text = f"{subject} in {share} {n_draws:,} random weightings, which imitate other samples of prompts."
+    if change == "yes" and set(leaders) & set(expected):  # a tie on the prompts that all models share
+        change = "maybe"
+    changes: LeaderChange = "maybe" if is_open and change == "no" else change
+    return [VerdictLine(topic="weights of prompts", text=text, leader_changes=changes)]
 
 
 def _list_evidence(finding: WeightRobustness) -> Iterator[str]:

@@ -8,7 +8,7 @@ its record. It returns a `Report` with one `Finding`: scalar fields are the metr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -156,6 +156,18 @@ LeaderChange = Literal["yes", "maybe", "no", "unknown"]
 """Whether a choice changes the first place, see `VerdictLine`."""
 
 
+def compare_leaders(leaders: Collection[str], expected: Collection[str]) -> LeaderChange:
+    """Return whether leaders differ from those of the leaderboard: ``maybe`` if they are only some that share its lead.
+
+    Args:
+        leaders: names of models.
+        expected: those that the leaderboard ranks first.
+    """
+    if not set(leaders) <= set(expected):
+        return "yes"
+    return "no" if set(leaders) == set(expected) else "maybe"
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerdictLine:
     """The effect of one choice on the first place: a line of `suffrage verdict`.
@@ -194,7 +206,8 @@ class Report:
             caveats that the summary leaves free; the others are recorded separately.
         filter: the kept prompts, for an analysis that is a filter; ``--filter ID`` then selects them in every other
             analysis.
-        verdict: its lines in the verdict on the benchmark; not stored.
+        verdict: its lines in the verdict on the benchmark, or a function that returns them for the names of the models
+            that the leaderboard ranks first; not stored.
         ranked_by: how its first ranking ranks, such as ``by win rate``, for a reader who knows the leaderboard.
         leaders: names of the models that it ranks first; by default those of its first ranking, else those with the
             best mean of the scores it uses.
@@ -209,7 +222,7 @@ class Report:
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     filter: FilterDecisions | None = None
-    verdict: Sequence[VerdictLine] = ()
+    verdict: Sequence[VerdictLine] | Callable[[Sequence[str]], Sequence[VerdictLine]] = ()
     ranked_by: str = ""
     leaders: tuple[str, ...] = ()
 

@@ -6,6 +6,7 @@ The hook is documented in docs/how-to/verdict.md.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tracker.database import transaction
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
+from tracker.recording.finding import compare_leaders
 from tracker.recording.verdict.benchmark_verdict import load_verdict
 from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
@@ -61,7 +63,8 @@ class TestVerdict:
     def test_options_of_the_selection_are_replaced_not_repeated(self, two_leaders: sa.Engine) -> None:
         printed = run(two_leaders, "verdict", "quiz", "--task-effects", "random").stdout
         assert "$ suffrage leaderboard quiz --task-effects fixed" in printed
-        assert all(command.count("--task-effects") == 1 for command in printed.split("$ ")[1:])
+        commands = printed.split("$ ")[1:]
+        assert all(command.count("--task-effects") == ("leaderboard" in command) for command in commands)
 
     def test_the_first_place_is_adjusted_for_recorded_tests(self, two_leaders: sa.Engine) -> None:
         with transaction(two_leaders, write=False) as session:
@@ -165,7 +168,41 @@ class TestVerdict:
         line = next(check.line for check in verdict.checks if check.line.topic == "voting rule")
         assert verdict.leaders == ("broad",)
         assert line.leader_changes == "yes"
-        assert line.text.endswith(" voting rules over the tasks have the same first place. There narrow is first.")
+        assert re.fullmatch(r"All \d+ voting rules over the tasks put narrow first\.", line.text)
+        line = next(check.line for check in verdict.checks if check.line.topic == "tasks")
+        assert line.text == "By mean over the tasks narrow is first, even with all tasks."
+        assert line.leader_changes == "yes"
+
+    @pytest.mark.parametrize(
+        ("leaders", "expected"), [("AB", "no"), ("A", "maybe"), ("AC", "yes"), ("C", "yes"), ("ABC", "yes")]
+    )
+    def test_part_of_a_tie_leaves_the_first_place_open_and_another_model_changes_it(
+        self, leaders: str, expected: str
+    ) -> None:
+        assert compare_leaders(list(leaders), ["A", "B"]) == expected
+
+    def test_tied_leaders_leave_the_first_place_to_the_weights(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine, rows = sa.create_engine(sqlite_url), ["model,prompt_id,correct"]
+        rows += [f"{model},q{i},{int((i < 20) == (model == 'A'))}" for model in "AB" for i in range(40)]
+        run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "quiz", "--no-mlflow")
+        verdict = load_verdict(engine, Selection(benchmark="quiz"))
+        line = next(check.line for check in verdict.checks if check.line.topic == "weights of prompts")
+        assert line.leader_changes == "maybe"
+        assert line.text.startswith("One of A, B leads in all 20,000 random weightings")
+
+    def test_lines_of_analyses_without_task_effects_stay_with_them(self, two_leaders: sa.Engine) -> None:
+        topics = [
+            {check.line.topic for check in load_verdict(two_leaders, Selection(benchmark="quiz", **options)).checks}
+            for options in ({}, {"task_effects": "none"})
+        ]
+        assert {"mixed model", "weights of prompts"} <= topics[0] & topics[1]
+
+    def test_the_command_about_excluded_models_ranks_them(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = sa.create_engine(sqlite_url)
+        missing_scores(engine, tmp_path, right=70, n_first=100, n_second=80)
+        checks = load_verdict(engine, Selection(benchmark="gaps")).checks
+        command = next(check.command for check in checks if check.line.topic == "models listed apart")
+        assert command == "suffrage leaderboard gaps --min-coverage 0.8"
 
     def test_the_policy_for_missing_scores_reaches_only_analyses_that_support_it(self, two_leaders: sa.Engine) -> None:
         verdict = load_verdict(two_leaders, Selection(benchmark="quiz", missing="bounds"))

@@ -114,8 +114,9 @@ def _print_changed(report: Report, most: int) -> None:
     last = rows[-1]["run"]
     of_last = [row for row in rows if row["run"] == last]
     printed = [of_last[place * len(of_last) // most] for place in range(most)] if most < len(of_last) else of_last
+    prompts = f"{len(of_last):,} prompt{'s' * (len(of_last) != 1)}"
     echo(
-        f"\n{len(of_last):,} prompts changed from run {printed[0]['since']} to run {last} of {printed[0]['model']}"
+        f"\n{prompts} changed from run {printed[0]['since']} to run {last} of {printed[0]['model']}"
         f"{f'; {len(printed)} of them' if len(of_last) > len(printed) else ''}:\n"
     )
     print_rows(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from tracker.database import transaction
 from tracker.errors import PluginError
@@ -89,19 +90,12 @@ def load_inputs(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     parameters = declaration.complete(explicit_parameters or {})
     check_selection(declaration, selection)
-    ready = loaded or {}
     with transaction(engine, write=False) as session:
         share_matrices(session)
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
-        selection = choose_effects(session, declaration, choose_default_policy(session, declaration, selection))
-        inputs = {
-            name: ready[name]
-            if name in ready
-            else None
-            if name in declaration.optional and not kind.is_chosen(selection)
-            else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
-            for name, kind in declaration.inputs.items()
-        }
+        chosen, selection = selection, choose_default_policy(session, declaration, selection)
+        selection = choose_effects(session, declaration, selection)
+        inputs = _load_each(session, declaration, selection, loaded or {})
         warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claimed_options:
             warnings = list_filter_warnings(session, benchmark, selection)
@@ -109,14 +103,15 @@ def load_inputs(
         warnings = (*list_notices(session), *warnings, *dict.fromkeys(treated))
         if selection and benchmark and selection.metric is None:
             selection = replace(selection, metric=get_default_metric(session, benchmark.id))
-        run, used = tables.run, {key for _, key in _list_runs(inputs)}
+        run, used = tables.run.c, {key for _, key in _list_runs(inputs)}
         warnings = (*warnings, *list_unverified_warnings(session, used))
-        stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_(used))
-        if leaders is None and selection and declaration.score_units:
-            leaders = find_leaders(session, declaration.unclaimed(selection))
+        stored = sa.select(run.id, run.checksum, run.status).where(run.id.in_(used))
+        if leaders is None and selection and chosen and declaration.score_units:
+            leaders = _find_leaders(session, declaration, selection, chosen)
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
-    key = benchmark.id if benchmark else None
-    provenance = _describe_provenance(declaration, selection, parameters, inputs, key, as_read)
+    provenance = _describe_provenance(
+        declaration, selection, parameters, inputs, benchmark.id if benchmark else None, as_read
+    )
     return AnalysisInputs(
         declaration=declaration,
         values=list(inputs.values()),
@@ -127,9 +122,45 @@ def load_inputs(
     )
 
 
+def _load_each(
+    session: Session, declaration: Declaration, selection: Selection | None, loaded: Mapping[str, AnalysisInput]
+) -> dict[str, AnalysisInput | None]:
+    """Return each input by name, None for an optional one that is not chosen.
+
+    Args:
+        session: the store.
+        declaration: of the analysis.
+        selection: with the defaults of the analysis.
+        loaded: inputs of it that are loaded already.
+    """
+    inputs: dict[str, AnalysisInput | None] = {}
+    for name, kind in declaration.inputs.items():
+        if name in loaded:
+            inputs[name] = loaded[name]
+        elif name in declaration.optional and not kind.is_chosen(selection):
+            inputs[name] = None
+        else:
+            inputs[name] = kind.load(session, declaration.selection_for(kind, selection) if selection else None)
+    return inputs
+
+
 def _list_runs(inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the runs behind each input, by its name."""
     return [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
+
+
+def _find_leaders(
+    session: Session, declaration: Declaration, selection: Selection, chosen: Selection
+) -> tuple[str, ...]:
+    """Return the models that the leaderboard ranks first, by its own default of the least coverage.
+
+    Args:
+        session: the store.
+        declaration: of the analysis.
+        selection: with the defaults of the analysis.
+        chosen: as the user made it.
+    """
+    return find_leaders(session, replace(declaration.unclaimed(selection), min_coverage=chosen.min_coverage))
 
 
 def _describe_provenance(

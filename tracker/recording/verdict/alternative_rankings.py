@@ -15,7 +15,7 @@ from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.selection import Selection
 from tracker.queries.weights import TASK_EQUAL
-from tracker.recording.finding import VerdictLine
+from tracker.recording.finding import VerdictLine, compare_leaders
 
 MAX_NAMES = 3
 
@@ -121,10 +121,13 @@ def _weigh_tasks_equally(session: Session, selection: Selection, board: Leaderbo
         return VerdictLine(
             topic=topic, text=f"Equal weights of tasks cannot be applied: {error}", leader_changes="unknown"
         )
-    leaders = equal.leaders
-    if leaders == board.leaders:
-        text = f"With equal weights of the {board.n_tasks} tasks the first place stays."
-        return VerdictLine(topic=topic, text=text, leader_changes="no")
-    verb = "is" if len(leaders) == 1 else "are"
-    text = f"With equal weights of the {board.n_tasks} tasks {join_names(leaders, MAX_NAMES)} {verb} first."
-    return VerdictLine(topic=topic, text=text, leader_changes="yes")
+    leaders, change = equal.leaders, compare_leaders(equal.leaders, board.leaders)
+    place = (
+        "the first place stays" if change == "no" else f"{join_names(leaders, MAX_NAMES)} {_lead_verb(leaders)} first"
+    )
+    text = f"With equal weights of the {board.n_tasks} tasks {place}."
+    return VerdictLine(topic=topic, text=text, leader_changes=change)
+
+
+def _lead_verb(leaders: Sequence[str]) -> str:
+    return "is" if len(leaders) == 1 else "are"

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SuffrageError
-from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.plugins.discovery import PluginModule
 from tracker.queries.notices import list_notices
@@ -24,7 +23,7 @@ from tracker.recording.finding import VerdictLine
 from tracker.recording.pipeline import compute_report
 from tracker.recording.registry import discover_analyses
 from tracker.recording.rerun_command import selection_arguments
-from tracker.recording.verdict.alternative_rankings import MAX_NAMES, compare_alternatives
+from tracker.recording.verdict.alternative_rankings import compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
 from tracker.recording.verdict.recorded_tests import FirstPlaceTest, adjust_first_place
@@ -231,17 +230,8 @@ def _run_in_verdict(
         leaders=leaders,
     )
     command = _command(f"analyze {plugin.name}", accepted)
-    lines = [_name_other_leader(line, report.leaders, board) for line in report.verdict]
+    lines = report.verdict(board.leaders) if callable(report.verdict) else report.verdict
     return [VerdictCheck(line=line, command=command) for line in lines]
-
-
-def _name_other_leader(line: VerdictLine, leaders: Sequence[str], board: Leaderboard) -> VerdictLine:
-    """Return a line that states if the analysis has another first place than the leaderboard, whatever it varies."""
-    if line.leader_changes not in ("no", "maybe") or not leaders or set(leaders) == set(board.leaders):
-        return line
-    names, verb = join_names(leaders, MAX_NAMES), "is" if len(leaders) == 1 else "are"
-    text = line.text if line.text.startswith(names) else f"{line.text} There {names} {verb} first."
-    return replace(line, text=text, leader_changes="yes")
 
 
 def _is_plain(selection: Selection) -> bool:
@@ -250,11 +240,16 @@ def _is_plain(selection: Selection) -> bool:
 
 
 def _accepted(analysis: str, selection: Selection) -> Selection:
-    """Return the selection without a policy for missing scores that the analysis does not support."""
-    is_known = selection.missing is None or selection.missing in load_declaration(analysis).policies
-    return selection if is_known else replace(selection, missing=None)
+    """Return the selection without a policy for missing scores, or task effects, that the analysis does not have."""
+    declaration = load_declaration(analysis)
+    if selection.missing is not None and selection.missing not in declaration.policies:
+        selection = replace(selection, missing=None)
+    return selection if declaration.has_option("cluster") else replace(selection, task_effects=None, cluster=None)
 
 
 def _command(command: str, selection: Selection) -> str:
-    arguments = shlex.join([selection.benchmark, *selection_arguments(selection.as_json())])
+    chosen = selection.as_json()
+    if selection.min_coverage is not None:  # also without a policy
+        chosen["min_coverage"] = selection.min_coverage
+    arguments = shlex.join([selection.benchmark, *selection_arguments(chosen)])
     return f"suffrage {command} {arguments}"

@@ -11,7 +11,7 @@ from tracker.name_lists import join_names
 from tracker.queries.findings.finding_records import FindingRow, get_finding, list_findings
 from tracker.queries.ranking.leaderboard_result import Leaderboard
 from tracker.queries.selection import Selection
-from tracker.recording.finding import LeaderChange, VerdictLine
+from tracker.recording.finding import LeaderChange, VerdictLine, compare_leaders
 from tracker.recording.verdict.recorded_tests import ANALYSIS
 
 UNCOMPARED = ("benchmark", "missing", "min_coverage", "task_effects", "cluster")
@@ -44,7 +44,8 @@ def find_recorded_line(
     metrics = {number.name: number.value for number in get_finding(session, row.id).numbers}
     n_rivals = int(metrics.get("n_may_lead") or len(leaders)) - len(leaders)
     rivals = f"; {n_rivals} other model{'s' * (n_rivals > 1)} may be first too" if n_rivals > 0 else ""
-    changes: LeaderChange = "yes" if set(leaders) != set(board.leaders) else "maybe" if rivals else "no"
+    change = compare_leaders(leaders, board.leaders)
+    changes: LeaderChange = "maybe" if rivals and change == "no" else change
     return VerdictLine(topic=analysis.replace("-", " "), text=f"{text}{rivals}.", leader_changes=changes), row.id
 
 

@@ -181,7 +181,7 @@ def _make_report(verdict: Verdict) -> Report:
     )
     summary = Summary(
         headline=verdict.headline,
-        evidence=tuple(check.line.text for check in checks[:MAX_EVIDENCE]),
+        evidence=tuple(_summarize_check(check) for check in checks[:MAX_EVIDENCE]),
         caveats=verdict.open_questions[:MAX_CAVEATS],
     )
     return Report(
@@ -191,6 +191,12 @@ def _make_report(verdict: Verdict) -> Report:
         warnings=(*verdict.open_questions[MAX_CAVEATS:], *verdict.notices, *verdict.warnings),
         leaders=verdict.leaders,
     )
+
+
+def _summarize_check(check: VerdictCheck) -> str:
+    """Return a choice and whether it changes the first place, as a sentence of the summary."""
+    topic = check.line.topic
+    return f"{topic[:1].upper()}{topic[1:]} ({check.line.answer}): {check.line.text}"
 
 
 def find_current_verdict(session: Session, selection: Selection, board: Leaderboard) -> RecordedVerdict | None:
