@@ -37,7 +37,8 @@ def _compare_rules(finding: VotingRules, expected: Sequence[str]) -> VerdictLine
         text = f"All {n_rules} voting rules over the tasks have the same first place."
         return VerdictLine(topic=topic, text=text, leader_changes="no")
     cases = [f"{join_names(leaders[rule], MAX_NAMES)} by {RULE_LABELS[rule]}" for rule in different]
-    text = f"{len(different)} of {n_rules} voting rules have another first place: {join_names(cases, MAX_NAMES)}."
+    verb = "has" if len(different) == 1 else "have"
+    text = f"{len(different)} of {n_rules} voting rules {verb} another first place: {join_names(cases, MAX_NAMES)}."
     if len({frozenset(names) for names in leaders.values()}) == 1:
         text = f"All {n_rules} voting rules over the tasks put {join_names(leaders[finding.rule], MAX_NAMES)} first."
     return VerdictLine(topic=topic, text=text, leader_changes="yes" if "yes" in changes.values() else "maybe")
