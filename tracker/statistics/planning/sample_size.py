@@ -37,7 +37,10 @@ class PairVariance:
         """Return the error with so many trials of each prompt; None keeps those at hand; NaN if unknown."""
         if n_trials is None:
             return self.stderr
-        return math.sqrt(max(self.stderr**2 - self.from_trials, 0.0) + self.within / self.n / n_trials)
+        squared, trials = self.stderr**2, self.within / self.n / n_trials
+        if squared <= self.from_trials:  # trials cause all of the observed error
+            return math.sqrt(squared * trials / self.from_trials)
+        return math.sqrt(squared - self.from_trials + trials)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,6 +67,8 @@ class TrialVariance:
             n_prompts: number of prompts, in as many more clusters; None for those at hand.
         """
         variance = self._floor_variance + self.within / (self.n * n_trials)
+        if self._floor_variance == 0:  # trials cause all of the observed error
+            variance = self.stderr**2 / self.per_trial / n_trials
         return self.in_units(math.sqrt(variance * (1.0 if n_prompts is None else self.n / n_prompts)))
 
     def sufficient_trials(self, tolerance: float) -> float:

@@ -29,6 +29,8 @@ MIN_CONDITIONED = 8
 """Least number of models whose moments come from the fitted margins; those of fewer models are enumerated."""
 NEAR_COPY_EXCESS = 1 / 3
 """Share of the expected disagreements that near-copies avoid, at least."""
+MIN_EXPECTED = 1e-3
+"""Least expected number of prompts to divide by: fits of models without errors leave tiny ones."""
 LEVEL = 0.05
 """Family-wise level at which near-copies differ from independent models."""
 
@@ -59,12 +61,14 @@ class ErrorAgreement:
     @property
     def expected_agreement(self) -> Floats:
         """The same under the null."""
-        return divide_pairs(self.expected_both_wrong, self.expected_both_wrong + self.expected_disagreements)
+        expected = self.expected_both_wrong + self.expected_disagreements
+        return divide_pairs(self.expected_both_wrong, np.where(expected >= MIN_EXPECTED, expected, 0.0))
 
     @property
     def excess(self) -> Floats:
-        """Share of the expected disagreements that do not occur: 1 where two models are identical; NaN if undefined."""
-        return 1 - divide_pairs(self.disagreements, self.expected_disagreements)
+        """Share of the expected disagreements that do not occur: 1 where two models are identical; NaN without any."""
+        expected = self.expected_disagreements
+        return 1 - divide_pairs(self.disagreements, np.where(expected >= MIN_EXPECTED, expected, 0.0))
 
     @property
     def z(self) -> Floats:
