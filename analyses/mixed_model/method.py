@@ -38,7 +38,7 @@ from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import rank_spans
 
 METRIC_NAMES = tuple(name.replace(":", "_") for name in COMPONENTS)
-UNCLUSTERED = "there are no clustered errors of the first model"
+UNCLUSTERED = "the leaderboard ranks other models, or has no clustered errors of the first model"
 BEYOND = "it is too large for a float64 number"
 MIN_RESIDUAL = 1e-4
 """Least standard deviation of the residual, relative to that of the scores."""
@@ -221,22 +221,22 @@ def fit_scores(
 
 
 def _rank_clustered(scores: PerformanceMatrix, column: int, level: float) -> tuple[int, int] | None:
-    """Return a model's ranks on other tasks by clustered errors, among the models that the leaderboard ranks.
+    """Return a model's ranks on other tasks by clustered errors; None if the leaderboard does not rank these models.
 
     Args:
         scores: with several tasks; NaN = missing.
         column: of the model.
         level: of all rank intervals together.
     """
-    ranked = (~np.isnan(scores.Q)).mean(axis=0) >= MIN_COVERAGE - 1e-9
-    Q, groups = scores.Q[:, ranked], group_rows(scores.tasks)
+    Q, groups = scores.Q, group_rows(scores.tasks)
+    is_ranked = (~np.isnan(Q)).mean(axis=0) >= MIN_COVERAGE - 1e-9
     is_open = bool(np.isnan(Q).any())
-    if not ranked[column] or ranked.sum() < 2 or groups.problem or (is_open and scores.metric_bounds is None):
+    is_treated = scores.missing in ("common", "worst")  # coverage is not known then
+    if not is_ranked.all() or is_treated or groups.problem or (is_open and scores.metric_bounds is None):
         return None
     better = scores.higher_is_better
     low, high = rank_spans(Q, groups, bounds=scores.metric_bounds, higher_is_better=better, level=level)
-    place = int(ranked[:column].sum())
-    return int(low[place]), int(high[place])
+    return int(low[column]), int(high[column])
 
 
 def _design(Q: NDArray[np.float64], tasks: NDArray[np.int64], coded: CodedCovariates) -> CrossedDesign:

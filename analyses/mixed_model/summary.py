@@ -90,10 +90,8 @@ def _list_evidence(finding: MixedModel) -> Iterator[str]:
         f"{finding.level:.0%}, approximately (Holm)."
     )
     if finding.n_missing:
-        yield (
-            f"All {k} models are ranked, although {finding.n_missing:,} scores are missing. Assumption: missing at "
-            "random, given the effects."
-        )
+        missing = f"{finding.n_missing:,} score{'s are' if finding.n_missing > 1 else ' is'} missing"
+        yield (f"All {k} models are ranked, although {missing}. Assumption: missing at random, given the effects.")
     if finding.tests:
         yield _describe_tests(finding)
     yield (

@@ -45,6 +45,9 @@ def _headline(finding: PromptClusters) -> str:
     best, size = finding.test.best, finding.options.min_cluster_size
     if not finding.clustering.n_clusters:
         fewer = f"; permuted tables have more (p = {best.pvalue_two_sided:.3g})" if best.verdict else ""
+        families = finding.one_per_family
+        if families and families.test is not None and not families.reason and families.test.verdict > 0:
+            fewer += f"; with one model per family there are clusters (p = {families.test.pvalue_two_sided:.3g})"
         return f"HDBSCAN finds no cluster of at least {size:,} prompts{fewer}."
     if best.reason:
         return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from analyses.trials.method import MEASURES, Trials
 from tracker.difference_format import format_difference
@@ -11,6 +13,7 @@ from tracker.name_lists import join_names
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 MAX_NAMES = 2
 
@@ -21,24 +24,39 @@ def summarize(finding: Trials) -> Summary:
 
 
 def _headline(finding: Trials) -> str:
-    leader = finding.models[0].model
+    means = np.array([item.mean.mean for item in finding.models])
+    n_first = int((np.abs(means - means[0]) <= TIE_TOLERANCE * np.abs(means).max()).sum())
+    leaders = [item.model for item in finding.models[:n_first]]
+    lead = f"{join_names(leaders, MAX_NAMES)} {'leads' if n_first == 1 else 'lead'} by the mean"
     if not finding.repeated:
-        return f"No prompt has several trials, so the variance of a response is unknown; {leader} leads by the mean."
-    sufficient = finding.median([item.sufficient for item in finding.repeated])
-    trials = "Each further trial lowers standard errors: prompts do not differ"
-    if math.isfinite(sufficient):
-        number = math.ceil(sufficient)
-        trials = f"{number} trial{'s' * (number != 1)} per prompt {'suffice' if number != 1 else 'suffices'}"
-    return f"{trials}; {leader} leads by the mean{_other_leaders(finding, leader)}."
+        return f"No prompt has several trials, so the variance of a response is unknown; {lead}."
+    return f"{_describe_sufficient(finding)}; {lead}{_other_leaders(finding, leaders)}."
 
 
-def _other_leaders(finding: Trials, leader: str) -> str:
-    """Who leads by pass@k and pass^k for the largest k, if it is not the leader by the mean."""
+def _describe_sufficient(finding: Trials) -> str:
+    """How many trials suffice, for all models or from the fewest to the most."""
+    known = [item.sufficient for item in finding.repeated if not math.isnan(item.sufficient)]
+    numbers = [math.ceil(number) for number in known if math.isfinite(number)]
+    n_open = len(known) - len(numbers)
+    if not numbers:
+        return "Each further trial lowers standard errors: prompts do not differ"
+    least, most = min(numbers), max(numbers)
+    number = f"{most}" if least == most else f"{least} to {most}"
+    text = f"{number} trial{'s' * (most != 1)} per prompt {'suffice' if most != 1 else 'suffices'}"
+    text += ", depending on the model" if least != most else ""
+    if not n_open:
+        return text
+    models = f"{len(numbers)} of {len(known)} models"
+    return f"{text} for {models}; for the others each further trial lowers the standard error"
+
+
+def _other_leaders(finding: Trials, expected: Sequence[str]) -> str:
+    """Who leads by pass@k and pass^k for the largest k, if it is no leader by the mean."""
     k = max(finding.list_k(), default=0)
     cases = []
     for measure in MEASURES:
         leaders = finding.leaders(measure, k)
-        if leaders and leader not in leaders:
+        if leaders and not set(leaders) & set(expected):
             cases.append(f"{join_names(leaders, MAX_NAMES)} by {measure.replace('k', str(k))}")
     return ", " + ", ".join(cases) if cases else ""
 

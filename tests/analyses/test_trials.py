@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import matplotlib.image
@@ -113,6 +114,25 @@ class TestTexts:
         assert any("pass@4:" in text for text in result.summary.evidence)
         assert set(result.rankings) == {"pass@4", "pass^4"}
         assert "2 of 3 models have 4 trials per prompt." in result.summary.evidence
+
+    def test_the_headline_covers_all_models_and_ties(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(5)
+        coins = np.repeat([[1, 0, 1, 0]], 40, axis=0)
+        spiky = (rng.random((40, 4)) < np.where(np.arange(40) < 20, 0.95, 0.05)[:, None]).astype(int)
+        spiky.flat[np.flatnonzero(spiky.ravel())[: max(spiky.sum() - 80, 0)]] = 0
+        spiky.flat[np.flatnonzero(spiky.ravel() == 0)[: max(80 - spiky.sum(), 0)]] = 1
+        rows = [
+            f"{name},p{i},{trial},{value}"
+            for name, table in (("even", coins), ("spiky", spiky))
+            for (i, trial), value in np.ndenumerate(table)
+        ]
+        (tmp_path / "s.csv").write_text("\n".join(["model,prompt_id,trial,accuracy", *rows]) + "\n")
+        url = f"sqlite:///{tmp_path}/store.db"
+        options = ["ingest", str(tmp_path / "s.csv"), "--benchmark", "b", "--no-mlflow", "--database", url]
+        assert CliRunner().invoke(suffrage, options).exit_code == 0
+        headline = report(url, "b").summary.headline
+        assert re.match(r"\d+ trials? per prompt suffices? for 1 of 2 models; for the others each further", headline)
+        assert "; even, spiky lead by the mean" in headline
 
     def test_scores_beyond_one_have_no_pass_rates(self, url: str) -> None:
         result = report(url, "rating")

@@ -64,6 +64,21 @@ def test_csv_and_json_have_all_pairs(related_store):
     assert len(table) == 21
 
 
+def test_models_without_errors_have_no_agreement(tmp_path: Path) -> None:
+    engine, rng = connect(f"sqlite:///{tmp_path / 'store.db'}"), np.random.default_rng(2)
+    table = np.column_stack([np.ones((60, 2)), rng.random((60, 3)) < [0.7, 0.6, 0.5]]).astype(int)
+    rows = [",".join([f"q{i}", *map(str, row)]) for i, row in enumerate(table)]
+    lines = ["prompt_id,sol,nova,comet,pulsar,quasar", *rows]
+    run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(lines)), "--benchmark", "b", "--no-mlflow")
+    result = run(engine, "models", "related", "b")
+    assert "nan" not in result.stderr + result.stdout
+    assert "sol and nova" not in result.stderr.splitlines()[0]
+    pairs = json.loads(run(engine, "models", "related", "b", "--format", "json").stdout)
+    pair = next(pair for pair in pairs if {pair["model"], pair["other_model"]} == {"sol", "nova"})
+    assert (pair["agreement"], pair["excess"]) == (None, None)
+    assert all(pair["expected"] is None or 0 <= pair["expected"] <= 1 for pair in pairs)
+
+
 def test_two_models_are_grouped_by_name_alone(related_store):
     result = run(related_store, "models", "related", "b", "--models", "aurora-7b,aurora-70b")
     assert result.stderr.splitlines()[0] == (

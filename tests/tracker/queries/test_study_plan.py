@@ -88,6 +88,16 @@ class TestErrors:
         with pytest.raises(SelectionError, match=text):
             call(url, *options)
 
+    def test_an_effect_beyond_the_bounds_is_rejected(self, tmp_path: Path) -> None:
+        rows = [f"{model},q{i},{int(i % (3 + place) == 0)}" for place, model in enumerate("ab") for i in range(40)]
+        (tmp_path / "s.csv").write_text("\n".join(["model,prompt_id,correct", *rows]))
+        url = f"sqlite:///{tmp_path}/store.db"
+        options = ["ingest", str(tmp_path / "s.csv"), "--benchmark", "quiz", "--no-mlflow", "--database", url]
+        assert CliRunner().invoke(suffrage, options).exit_code == 0
+        assert "impossible" not in call(url, "quiz", "--effect", "1")
+        with pytest.raises(SelectionError, match=r"The effect 1\.5 is impossible: accuracy is between 0 and 1"):
+            call(url, "quiz", "--effect", "1.5")
+
     def test_a_wrong_name_is_answered_with_near_ones(self, url: str, tmp_path: Path) -> None:
         with pytest.raises(NotFoundError, match="twice"):
             call(url, "twise", "--effect", "0.1")

@@ -249,15 +249,10 @@ class Leaderboard(NotebookResult):
         spread = self.task_spread
         if spread is None:
             return ""
-        effect = "means of tasks differ no more than by chance"
-        if spread.design_effect > 1:
-            effect = (
-                f"on other tasks the variance of a mean is {spread.design_effect:.1f} times that of independent "
-                "prompts (design effect)"
-            )
         text = (
-            f"Tasks: intraclass correlation {spread.correlation:.3f}; {effect}; {spread.n_effective:.1f} effective of "
-            f"{spread.n_clusters} tasks."
+            f"Tasks: intraclass correlation {spread.correlation:.3f}; design effect {spread.design_effect:.1f} "
+            "(variance of a mean on other tasks over that of independent prompts); "
+            f"{spread.n_effective:.1f} effective of {spread.n_clusters} tasks."
         )
         if spread.n_effective >= MIN_CLUSTERS:
             return text

@@ -205,9 +205,10 @@ def treat_rows(
         low, high = sorted((policy.worst, policy.best))
         warning = f"Missing scores can have any value from {low:g} to {high:g}: {names}."
         return rows, Q, (warning,)
+    bound = "lower" if policy.worst < policy.best else "upper"
     warning = (
         f"Missing scores are replaced by {policy.worst:g}, the worst possible score: {names}. The means of these "
-        "models are lower bounds. Errors and intervals treat the replaced scores as measured."
+        f"models are {bound} bounds. Errors and intervals treat the replaced scores as measured."
     )
     return rows, fill_missing(Q, columns, policy.worst), (warning,)
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.name_lists import join_names
 from tracker.queries.clusters import NONE, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
-from tracker.queries.ranking.weighted_scores import select_weighted
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.selection import MIN_COVERAGE, Policy
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
@@ -105,7 +106,7 @@ def rank_by_prompts(
         n_units=kept.n_prompts,
         n_tasks=len(set(kept.tasks.tolist()) - {""}),
         rows=_add_ranks(rows, scores.higher_is_better),
-        warnings=(*weighted.warnings, *treated.warnings, *unnamed),
+        warnings=(*weighted.warnings, *treated.warnings, *unnamed, *_describe_missing_weights(kept, weighted)),
         weights=weighted.weights_name,
         n_effective=float(w.sum() ** 2 / (w**2).sum()) if weighted.weights_name else float(kept.n_prompts),
         missing=options.missing,
@@ -256,6 +257,17 @@ def _task_rows(
         )
         for j, share in enumerate(coverage.tolist())
     ]
+
+
+def _describe_missing_weights(scores: PerformanceMatrix, weighted: WeightedScores) -> tuple[str, ...]:
+    """Return a warning if weighted means are over the scores that a model has."""
+    if not weighted.weights_name or scores.missing != "bounds" or scores.is_complete:
+        return ()
+    lacking = [scores.models[column] for column in np.flatnonzero(np.isnan(scores.Q).any(axis=0)).tolist()]
+    return (
+        f"Weighted means are over the scores that a model has: tasks of which a model lacks prompts weigh less "
+        f"({join_names(lacking)}). With --missing common all models have the same weights.",
+    )
 
 
 def _unnamed_clusters(clusters: NDArray[np.str_], field: str) -> tuple[str, ...]:

@@ -197,6 +197,8 @@ def describe_pair(related: RelatedModels, i: int, j: int) -> str:
     """Return how far two models agree on errors, as a clause."""
     assert related.errors is not None
     observed, expected = related.errors.agreement[i, j], related.errors.expected_agreement[i, j]
+    if np.isnan(observed) or np.isnan(expected):
+        return "they make too few errors to compare"
     return f"they agree on {observed:.0%} of errors, {expected:.0%} expected"
 
 

@@ -62,7 +62,8 @@ class ErrorAgreement:
     def expected_agreement(self) -> Floats:
         """The same under the null."""
         expected = self.expected_both_wrong + self.expected_disagreements
-        return divide_pairs(self.expected_both_wrong, np.where(expected >= MIN_EXPECTED, expected, 0.0))
+        both_wrong = np.maximum(self.expected_both_wrong, 0.0)  # rounding can make it negative
+        return divide_pairs(both_wrong, np.where(expected >= MIN_EXPECTED, expected, 0.0))
 
     @property
     def excess(self) -> Floats:

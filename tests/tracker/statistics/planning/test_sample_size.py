@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,11 @@ class TestLaws:
             detectable = plan_study(self.PAIR, effect=1, power=0.9, alpha=0.01, n_trials=n_trials).detectable
             again = plan_study(self.PAIR, effect=detectable * 1.0001, power=0.9, alpha=0.01, n_trials=n_trials)
             assert again.n_prompts == 500
+
+    def test_the_stored_number_of_trials_keeps_the_error_if_trials_explain_more_than_all_of_it(self):
+        noise = replace(self.PAIR, from_trials=0.0005, within=1.0)  # four trials of each prompt
+        assert noise.stderr_with(4) == pytest.approx(noise.stderr)
+        assert noise.stderr_with(16) == pytest.approx(noise.stderr / 2)
 
     def test_trials_lower_the_error_to_that_of_prompts(self):
         assert self.PAIR.stderr_with(2) == pytest.approx(self.PAIR.stderr)

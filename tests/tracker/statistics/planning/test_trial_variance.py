@@ -52,6 +52,12 @@ class TestAgainstReference:
 
 
 class TestLaws:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_stored_number_of_trials_keeps_the_observed_error(self, seed):
+        result = split_table((np.random.default_rng(seed).random((40, 4)) < 0.5).astype(float))  # prompts do not differ
+        assert result.stderr_with(4) == pytest.approx(result.stderr)
+        assert result.stderr_with(16) < result.stderr_with(5) < result.stderr < result.stderr_with(3)
+
     def test_errors_fall_to_the_floor_and_as_fast_as_possible_with_new_prompts(self):
         result = split_table((np.random.default_rng(1).random((60, 4)) < 0.6).astype(float) * 0.5)
         errors = [result.stderr_with(k) for k in (1, 2, 4, 1e9)]
