@@ -127,9 +127,9 @@ def test_the_level_lies_between_3_2_and_7_percent_whatever_the_errors(draw, k, c
         for spread, tau in SPREADS.items():
             values, variances = draw(rng, n_tables, errors(k), tau)
             pvalues = pool_pvalues(values, variances)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):  # equal differences
                 t = stats.ttest_1samp(values, 0, axis=1).pvalue
-            weighted = weighted_pvalues(values, variances)
+                weighted = weighted_pvalues(values, variances)
             levels[design, spread] = tuple((p <= 0.05).sum() / n_tables for p in (pvalues, t, weighted))
     with capsys.disabled():
         print(f"\nlevel at 5 % with {k} benchmarks, {draw.__name__}: here, Student's t, weighted Hartung-Knapp")
