@@ -25,6 +25,7 @@ def summarize(finding: SeparableRanks) -> Summary:
     ranks, k = finding.ranks, len(finding.models)
     widest = int((ranks.rank_high - ranks.rank_low + 1).max())
     headline, spans = _headline(finding), _describe_task_spans(finding)
+    further = "" if spans in headline else f" The first model has {spans}."
     return Summary(
         headline=headline,
         evidence=(
@@ -32,7 +33,7 @@ def summarize(finding: SeparableRanks) -> Summary:
             f"Holm's correction, family-wise level {1 - ranks.level:.3g}).",
             _describe_groups(ranks),
             f"All {k} rank intervals hold together with probability {ranks.level:.0%}; the widest spans "
-            f"{widest} rank{'s' * (widest != 1)}. {'' if spans in headline else spans}".rstrip(),
+            f"{widest} rank{'s' * (widest != 1)}.{further}",
             _describe_errors(finding),
             *filter(None, [finding.one_per_family.describe() if finding.one_per_family else ""]),
         ),
@@ -43,7 +44,7 @@ def summarize(finding: SeparableRanks) -> Summary:
 def _headline(finding: SeparableRanks) -> str:
     """Which model is first, which others may be, and the ranks on these and on other tasks if that is short."""
     lead, spans = _describe_lead(finding), _describe_task_spans(finding)
-    whole = f"{lead} {spans}"
+    whole = f"{lead.removesuffix('.')} ({spans})."
     return whole if spans and len(whole.split()) <= MAX_HEADLINE_WORDS else lead
 
 

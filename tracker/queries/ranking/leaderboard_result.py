@@ -242,7 +242,8 @@ class Leaderboard(NotebookResult):
         """Return the ranks of a model on these tasks and on other tasks like these; '' if they are not known."""
         if model not in self.ranks_on_these_tasks:
             return ""
-        return describe_task_spans(self.ranks_on_these_tasks[model], self.ranks_on_other_tasks[model])
+        fixed, random = self.ranks_on_these_tasks[model], self.ranks_on_other_tasks[model]
+        return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
 
     def describe_task_spread(self) -> str:
         """Return how much tasks differ, and what that means for other tasks; '' if it is not known."""
@@ -296,8 +297,8 @@ class Leaderboard(NotebookResult):
 
 
 def describe_task_spans(fixed: tuple[int, int], random: tuple[int, int]) -> str:
-    """Return the rank intervals of the leader on these tasks and on other tasks like these, as a sentence."""
-    return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
+    """Return the rank intervals of a model on these tasks and on other tasks like these, as part of a sentence."""
+    return f"rank {_span(fixed)} on these tasks, {_span(random)} on other tasks like these"
 
 
 def _span(ends: tuple[int, int]) -> str:
