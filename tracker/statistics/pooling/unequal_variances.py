@@ -23,7 +23,7 @@ from scipy.special import chdtri, stdtr
 
 from tracker.statistics.student_t import student_interval
 
-EVEN = 0.001
+EVEN = 5e-5
 """Share of the tables of values with equal means in which they count as agreeing too closely."""
 N_NODES = 200
 MAX_STEPS = 100
