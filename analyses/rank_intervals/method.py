@@ -113,5 +113,5 @@ def separable_ranks(
         n_missing=int(np.isnan(scores.Q).sum()),
         unclustered_reason=explain_unclustered(groups, clusters.field),
         ranks=ranks,
-        task_spans=find_task_spans(scores, clusters, (ranks.rank_low, ranks.rank_high), level=ranks.level),
+        task_spans=find_task_spans(scores, clusters, ranks),
     )

@@ -64,8 +64,6 @@ def describe_verdict(finding: WeightRobustness, expected: Sequence[str]) -> list
     share = "all" if not finding.n_changes else f"{1 - finding.n_changes / n_draws:.1%} of"
     subject = f"{join_names(leaders)} leads" if len(leaders) == 1 else f"One of {join_names(leaders)} leads"
     text = f"{subject} in {share} {n_draws:,} random weightings, which imitate other samples of prompts."
-    if change == "yes" and set(leaders) & set(expected):  # a tie on the prompts that all models share
-        change = "maybe"
     changes: LeaderChange = "maybe" if is_open and change == "no" else change
     return [VerdictLine(topic="weights of prompts", text=text, leader_changes=changes)]
 

@@ -157,13 +157,13 @@ LeaderChange = Literal["yes", "maybe", "no", "unknown"]
 
 
 def compare_leaders(leaders: Collection[str], expected: Collection[str]) -> LeaderChange:
-    """Return whether leaders differ from those of the leaderboard: ``maybe`` if they are only some that share its lead.
+    """Return whether leaders differ from those of the leaderboard: ``maybe`` if only some of them do.
 
     Args:
         leaders: names of models.
         expected: those that the leaderboard ranks first.
     """
-    if not set(leaders) <= set(expected):
+    if not set(leaders) & set(expected):
         return "yes"
     return "no" if set(leaders) == set(expected) else "maybe"
 

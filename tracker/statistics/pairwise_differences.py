@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
 from tracker.statistics.ranking import TIE_TOLERANCE, scale_exponent
+from tracker.statistics.resampling import ALPHA
 from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import t_pvalues
 
@@ -24,6 +25,8 @@ CANCELLATION = 1e-3
 """A sum of squares below this share of its terms would have fewer than twelve digits left."""
 MAX_CELLS = 1 << 22
 """Differences held in memory at a time."""
+MAX_COUNTED = 60
+"""Differing prompts up to which they are counted: the smallest p-value is then 2e-18."""
 
 Square = NDArray[np.float64]
 WITH_DIAGONAL = ("difference", "stderr", "stderr_clustered", "pvalues", "pvalues_clustered")
@@ -334,3 +337,41 @@ def _one_by_one(
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(sizes > 0, cluster_correction(sizes, number, sizes.sum(axis=0), correction), 0.0)
                 between[i, j] = between[j, i] = (factor * sums**2).sum(axis=0)
+
+
+def smallest_pvalues(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    pairs: PairwiseDifferences,
+    pvalues: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the smallest p-values that the exact sign-flip test can have, 2 / 2**m for m prompts that differ.
+
+    A few differences in one direction have nearly no variance within strata, so that Student's t is too large.
+
+    Args:
+        first, second: ``(n, k)`` scores of the row's and of the column's models in each pair; NaN = missing.
+        pairs: of their means.
+        pvalues: ``(k, k)`` by Student's t.
+
+    Returns:
+        ``(k, k)``; 0 where scores are not all 0 and 1, and p-values are above 0.05 or more than
+        `MAX_COUNTED` prompts certainly differ.
+    """
+    if pairs.only_first is not None and pairs.only_second is not None:
+        return mcnemar_pvalues(pairs.only_first + pairs.only_second, 0)
+    exponent = scale_exponent(first)
+    first, second = np.ldexp(first, -exponent), np.ldexp(second, -exponent)
+    result, slack = np.zeros(pvalues.shape), TIE_TOLERANCE * float(np.ldexp(pairs.scale, -exponent))
+    reach = max(float(np.nanmax(first) - np.nanmin(second)), float(np.nanmax(second) - np.nanmin(first)))
+    least = np.zeros(pvalues.shape)
+    if reach > 0:  # the mean of n differences up to the largest is over at least so many that are not 0
+        least = pairs.n * np.abs(np.ldexp(pairs.difference, -exponent)) / reach
+    candidates = np.triu((pvalues <= ALPHA) | (pvalues.T <= ALPHA), 1) & (least <= MAX_COUNTED)
+    for row in np.flatnonzero(candidates.any(axis=1)).tolist():
+        columns = np.flatnonzero(candidates[row])
+        for a, b, cells in (
+            (first[:, row], second[:, columns], (row, columns)), (second[:, row], first[:, columns], (columns, row)),
+        ):  # fmt: skip
+            result[cells] = mcnemar_pvalues((np.abs(a[:, None] - b) > slack).sum(axis=0), 0)
+    return result

@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.means import NO_BOUNDS, united_intervals
 from tracker.statistics.multiple_testing import holm_values
-from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs, compare_worst_cases
+from tracker.statistics.pairwise_differences import (
+    PairwiseDifferences,
+    compare_all_pairs,
+    compare_worst_cases,
+    smallest_pvalues,
+)
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks, scale_exponent
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
 
-LEVEL = 0.95
-MAX_COUNTED = 60
-"""Differing prompts up to which the smallest p-value of the sign-flip test matters: 2e-18."""
 BLOCK = 64
 """Number of resamples drawn from one stream."""
 
@@ -198,45 +200,6 @@ def _test_pairs(
     holm = _adjust_pairs(pvalues)
     better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
     return _PairTests(pairs=pairs, pvalues=pvalues, holm=holm, better=better)
-
-
-def smallest_pvalues(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    pairs: PairwiseDifferences,
-    pvalues: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the smallest p-values that the exact sign-flip test can have, 2 / 2**m for m prompts that differ.
-
-    A few differences in one direction have nearly no variance within strata, so that Student's t is too large.
-
-    Args:
-        first, second: ``(n, k)`` scores of the row's and of the column's models in each pair; NaN = missing.
-        pairs: of their means.
-        pvalues: ``(k, k)`` by Student's t.
-
-    Returns:
-        ``(k, k)``; 0 where p-values are larger than 0.05 anyway, or more than `MAX_COUNTED` prompts differ.
-    """
-    if pairs.only_first is not None and pairs.only_second is not None:
-        n_differing = pairs.only_first + pairs.only_second
-        return np.where(n_differing <= MAX_COUNTED, np.minimum(np.exp2(1.0 - n_differing), 1.0), 0.0)
-    exponent = scale_exponent(first)
-    first, second = np.ldexp(first, -exponent), np.ldexp(second, -exponent)
-    result, slack = np.zeros(pvalues.shape), TIE_TOLERANCE * float(np.ldexp(pairs.scale, -exponent))
-    reach = max(float(np.nanmax(first) - np.nanmin(second)), float(np.nanmax(second) - np.nanmin(first)))
-    least = np.zeros(pvalues.shape)
-    if reach > 0:  # the mean of n differences up to the largest is over at least so many that are not 0
-        least = pairs.n * np.abs(np.ldexp(pairs.difference, -exponent)) / reach
-    candidates = np.triu((pvalues <= 1 - LEVEL) | (pvalues.T <= 1 - LEVEL), 1) & (least <= MAX_COUNTED)
-    for row in np.flatnonzero(candidates.any(axis=1)).tolist():
-        columns = np.flatnonzero(candidates[row])
-        for a, b, cells in (
-            (first[:, row], second[:, columns], (row, columns)), (second[:, row], first[:, columns], (columns, row)),
-        ):  # fmt: skip
-            n_differing = (np.abs(a[:, None] - b) > slack).sum(axis=0)
-            result[cells] = np.where(n_differing <= MAX_COUNTED, np.minimum(np.exp2(1.0 - n_differing), 1.0), 0.0)
-    return result
 
 
 def fill_bounds(

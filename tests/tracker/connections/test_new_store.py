@@ -74,12 +74,16 @@ def test_a_new_postgresql_store_equals_a_migrated_one(empty_postgres: Callable[[
     assert contents[0][2][VERSION_TABLE] == [(known_versions()[-1],)]
 
 
+def make_url(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """The address of a store without tables."""
+    return f"sqlite:///{folder}/new.db" if engine == "sqlite" else request.getfixturevalue("empty_postgres")()
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_a_new_store_needs_no_migrations(
     engine: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_sqlite = engine == "sqlite"
-    url = f"sqlite:///{tmp_path}/new.db" if is_sqlite else request.getfixturevalue("empty_postgres")()
+    url = make_url(engine, tmp_path, request)
     monkeypatch.setattr("alembic.command.upgrade", lambda *_: pytest.fail("ran the migrations: run `make tables`"))
     store = create_unchecked_engine(url)
     ensure_current(store)
@@ -91,8 +95,7 @@ def test_a_new_store_needs_no_migrations(
 def test_the_migrations_create_a_store_of_a_version_without_a_file(
     engine: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_sqlite = engine == "sqlite"
-    url = f"sqlite:///{tmp_path}/new.db" if is_sqlite else request.getfixturevalue("empty_postgres")()
+    url = make_url(engine, tmp_path, request)
     monkeypatch.setattr(new_store, "HEADINGS", {engine: "-- Tables of another version "})
     store = create_unchecked_engine(url)
     upgrade(store)

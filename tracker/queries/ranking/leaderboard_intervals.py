@@ -14,12 +14,10 @@ from tracker.queries.ranking.interval_warnings import list_rank_interval_warning
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.intervals.task_spread import measure_spread
-from tracker.statistics.rank_intervals import rank_intervals, rank_spans
+from tracker.statistics.rank_intervals import RankIntervals, rank_intervals, rank_spans
 
 MAX_TESTED_MODELS = 2000
 """Models whose pairs are tested: twenty matrices of all pairs take about 600 MB."""
-LEVEL = 0.95
-"""Confidence level of the rank intervals of a leaderboard."""
 
 
 def explain_too_many(n_models: int) -> str:
@@ -52,7 +50,6 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
         groups,
         bounds=scores.metric_bounds,
         higher_is_better=scores.higher_is_better,
-        level=LEVEL,
         n_resamples=n_resamples,
         seed=seed,
         with_means=False,
@@ -72,12 +69,12 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
         first_holm=ranks.first_holm,
         groups=tuple(tuple(scores.models[column] for column in group) for group in ranks.groups),
         rank_interval_warnings=tuple(list_rank_interval_warnings(ranks, scores.models, groups, clusters.field)),
-        **_describe_tasks(scores, clusters, (ranks.rank_low, ranks.rank_high)),
+        **_describe_tasks(scores, clusters, ranks),
     )
 
 
 def find_task_spans(
-    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]], *, level: float
+    scores: PerformanceMatrix, clusters: Clusters, ranks: RankIntervals
 ) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
     """Return the rank intervals on these tasks, and on other tasks like these, by model; empty without two named tasks.
 
@@ -86,12 +83,11 @@ def find_task_spans(
     Args:
         scores: of the ranked models.
         clusters: clusters and strata of the prompts.
-        ends: the rank intervals under their task effects.
-        level: of the intervals.
+        ranks: the rank intervals under their task effects; the others have the same level.
     """
     if clusters.task_effects == "none" or clusters.n_named_tasks < 2:
         return {}, {}
-    by_task = _group_by_task(scores)
+    by_task, ends, level = _group_by_task(scores), (ranks.rank_low, ranks.rank_high), ranks.level
     if clusters.task_effects == "fixed":
         fixed, random = ends, _spans(scores, by_task, level)
     else:
@@ -100,11 +96,9 @@ def find_task_spans(
     return _spans_by_model(scores, fixed), _spans_by_model(scores, random)
 
 
-def _describe_tasks(
-    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> dict[str, Any]:
+def _describe_tasks(scores: PerformanceMatrix, clusters: Clusters, ranks: RankIntervals) -> dict[str, Any]:
     """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks."""
-    fixed, random = find_task_spans(scores, clusters, ends, level=LEVEL)
+    fixed, random = find_task_spans(scores, clusters, ranks)
     if not fixed:
         return {}
     spread = measure_spread(scores.Q, _group_by_task(scores))
