@@ -164,7 +164,7 @@ class StudyPlan(NotebookResult):
         if first.median.n_prompts < FEW_PROMPTS:
             caveats.append(
                 f"With fewer than {FEW_PROMPTS} prompts, the exact test of scores of 0 and 1 has less power: by 3 "
-                "points with 280 prompts, 7 with 70, 13 with 20."
+                "points with 280 prompts, 7 with 70, 14 with 20."
             )
         if self.n_excluded:
             pairs = f"{self.n_excluded:,} pair{'s are' if self.n_excluded > 1 else ' is'}"
