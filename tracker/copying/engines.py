@@ -6,6 +6,7 @@ Everything goes over the driver's own cursor inside the transaction of the SQLAl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -57,7 +58,8 @@ def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") 
         where = format_url(connection.engine.url)
         raise DatabaseError(f"{table.name} could not be read from {where}: {first_line(error)}.") from error
     finally:
-        cursor.close()
+        with suppress(driver(engine).Error):  # the connection may be closed before the rest is read
+            cursor.close()
 
 
 def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:

@@ -107,7 +107,7 @@ class TestTwoCommands:
         assert outcomes[0].run_id == outcomes[1].run_id
         assert sum(outcome.n_new for outcome in outcomes) == N_PROMPTS
         assert min(outcome.n_new for outcome in outcomes) > 0
-        assert outcomes[0].means == outcomes[1].means
+        assert outcomes[0].means == pytest.approx(outcomes[1].means, rel=1e-12)  # databases add in any order
         assert outcomes[0].usage["n_prompts"] == N_PROMPTS
         assert query(url, LEASES) == [(0,)]
 
