@@ -38,7 +38,7 @@ from tracker.recording.finding import PromptValues, RankedModels, Report, analys
 from tracker.statistics.ranking import mean_ranks
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,

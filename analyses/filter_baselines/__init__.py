@@ -27,16 +27,16 @@ from analyses.presentation.validation import validate
 from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterBaselines", "analyze"]
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     recorded: PromptFilter,
     answers: AnswerMatrix,
     against: BenchmarkScores | None,

@@ -27,16 +27,16 @@ from tracker.queries.embeddings import AllEmbeddings
 from tracker.queries.filtering.evidence import combine_evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterStability", "analyze"]
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     prompts: PromptTexts,
     recorded: PromptFilter,
     probabilities: ReferenceProbabilities,

@@ -30,7 +30,7 @@ from analyses.presentation.permutation_warnings import NULL_TEXTS, explain_untes
 from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters.method import PromptClusters, cluster_test
 from analyses.prompt_clusters.summary import list_table_warnings, summarize
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
@@ -50,7 +50,7 @@ from tracker.statistics.resampling import PermutationTest
     policies=("common", "worst", "fail"),
 )
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     prompts: PromptTexts,
     weights: PromptWeights | None = None,
     families: FamilyLabels | None = None,

@@ -35,7 +35,7 @@ from analyses.prompt_correlation.method import PVALUES, PromptCorrelation, permu
 from analyses.prompt_correlation.model_pairs import list_model_pairs
 from analyses.prompt_correlation.summary import list_table_warnings, summarize
 from tracker.errors import SelectionError
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import PerformanceMatrix, WholeScores
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models
@@ -79,7 +79,7 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
     policies=("common", "worst", "fail"),
 )
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     weights: PromptWeights | None = None,
     families: FamilyLabels | None = None,
     *,

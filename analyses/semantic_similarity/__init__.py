@@ -38,7 +38,7 @@ from analyses.semantic_similarity.summary import (
 from analyses.semantic_similarity.tables import list_strongest_lines
 from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
@@ -60,7 +60,7 @@ DRAWN = {"strata": "vectors permuted within strata", "rows": "vectors permuted",
     policies=("common", "worst", "fail"),
 )
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     embeddings: Embeddings,
     prompts: PromptTexts,
     weights: PromptWeights | None,

@@ -31,16 +31,16 @@ from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["SmartFiltering", "analyze"]
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
-    scores: PerformanceMatrix,
+    scores: WholeScores,
     prompts: PromptTexts,
     filter_models: FilterModels,
     probabilities: ReferenceProbabilities,

@@ -22,7 +22,7 @@ from tracker.private_files.temporary import temporary_folder
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.run_choice import choose_runs, measure_coverage
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
 from tracker.recording.comparing.regressions import REGRESSION, BaselineComparison, RunPair, compare_with_baselines
 
@@ -44,6 +44,7 @@ class GateOptions:
         margin: largest loss that does not matter, in the unit of the scores.
         alpha: probability of at least one false regression.
         min_coverage: share of the prompts of either that both must have scores for.
+        missing: policy for prompts that only one of the two has a score for.
     """
 
     results: Path
@@ -55,6 +56,7 @@ class GateOptions:
     margin: float = 0.0
     alpha: float = 0.05
     min_coverage: float = 0.95
+    missing: Policy = "common"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,9 @@ def check_results(options: GateOptions) -> GateResult:
                 f"{options.results} has no model to check: it holds {options.baseline} alone, which is the baseline.\n"
                 "Add results of another model, or name earlier results with --baseline-results."
             )
-        comparisons = compare_with_baselines(engine, pairs, alpha=options.alpha, margin=options.margin)
+        comparisons = compare_with_baselines(
+            engine, pairs, alpha=options.alpha, margin=options.margin, missing=options.missing
+        )
     for item in comparisons:
         _check_coverage(item, options)
     return GateResult(options=options, comparisons=comparisons, leads=leads)

@@ -229,6 +229,11 @@ scheduler_option = click.option(
 )
 
 
+def describe_policies(policies: Sequence[Policy] = POLICIES) -> str:
+    """Return the help of some policies for missing scores."""
+    return " ".join(f"{name}: {text}." for name, text in _POLICIES.items() if name in policies)
+
+
 def missing_options(
     default: str, policies: Sequence[Policy] = POLICIES, min_coverage: float = MIN_COVERAGE
 ) -> Callable[[F], F]:
@@ -245,8 +250,7 @@ def missing_options(
             cls=SettingOption,
             type=click.Choice(policies),
             show_default=default,
-            help="Treatment of missing scores. "
-            + " ".join(f"{name}: {text}." for name, text in _POLICIES.items() if name in policies),
+            help=f"Treatment of missing scores. {describe_policies(policies)}",
         ),
         click.option(
             "--min-coverage",

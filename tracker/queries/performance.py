@@ -182,7 +182,12 @@ class PerformanceMatrix(AnalysisInput, NotebookResult):
         return best_models(self.models, np.nanmean(self.Q, axis=0), higher_is_better=self.higher_is_better)
 
     def treat_missing(
-        self, policy: Policy | None, min_coverage: float = MIN_COVERAGE, *, is_ranked: NDArray[np.bool_] | None = None
+        self,
+        policy: Policy | None,
+        min_coverage: float = MIN_COVERAGE,
+        *,
+        is_ranked: NDArray[np.bool_] | None = None,
+        favoured: tuple[str, ...] = (),
     ) -> PerformanceMatrix:
         """Return the matrix after a policy for missing scores.
 
@@ -190,6 +195,7 @@ class PerformanceMatrix(AnalysisInput, NotebookResult):
             policy: the policy; None returns the matrix as it is.
             min_coverage: share of the prompts that a model must have scores for.
             is_ranked: ``(n_models,)`` models that the policy is about; None means all.
+            favoured: names of models whose missing scores are the best ones under ``worst``.
 
         Raises:
             SelectionError: no model has enough scores; or see `apply_missing_policy`.
@@ -197,7 +203,12 @@ class PerformanceMatrix(AnalysisInput, NotebookResult):
         if policy is None:
             return self
         rule = MissingPolicy(
-            name=policy, min_coverage=min_coverage, worst=self.worst, best=self.best, metric=self.metric
+            name=policy,
+            min_coverage=min_coverage,
+            worst=self.worst,
+            best=self.best,
+            metric=self.metric,
+            favoured=favoured,
         )
         treated = apply_missing_policy(self.Q, rule, models=self.models, is_ranked=is_ranked)
         if not treated.columns.any():
@@ -255,6 +266,20 @@ class StoredScores(PerformanceMatrix):
         return cls(**{**vars(kept), **known})
 
 
+class WholeScores(PerformanceMatrix):
+    """The performance matrix for analyses of scores of 0 and 1: ``impute`` rounds, if all measured scores are such."""
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> WholeScores:
+        """Load the matrix of a selection; an imputed score of one half or more is 1 where scores are 0 or 1."""
+        scores = load_performance_matrix(session, selection)
+        if scores.measured is None or not np.isin(scores.Q[scores.measured], (0.0, 1.0)).all():
+            return cls(**vars(scores))
+        rounded = np.where(scores.measured, scores.Q, (scores.Q >= 0.5).astype(np.float64))
+        warnings = (*scores.missing_warnings, "Imputed scores are rounded to 0 and 1.")
+        return cls(**{**vars(scores), "Q": rounded, "missing_warnings": warnings})
+
+
 def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
     """Load the performance matrix of a selection.
 
@@ -285,7 +310,9 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
         is_ranked = np.array([run.id in selected for run in runs], dtype=np.bool_)
     matrix = _load_once(session, benchmark, metric, runs, chosen)
     if matrix is not None:
-        return matrix.treat_missing(chosen.missing, chosen.least_coverage, is_ranked=is_ranked)
+        return matrix.treat_missing(
+            chosen.missing, chosen.least_coverage, is_ranked=is_ranked, favoured=chosen.favoured
+        )
     only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the selected runs and tasks. Choose "

@@ -18,9 +18,6 @@ Policy = Literal["bounds", "common", "worst", "impute", "fail"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
-WITHOUT_BOUNDS: tuple[Policy, ...] = ("common", "worst", "impute", "fail")
-"""Policies for statistics whose extremes over all values of missing scores cannot be computed."""
-
 MIN_COVERAGE = 0.95
 """Default share of the prompts that a model must have scores for to take part."""
 
@@ -64,6 +61,7 @@ class Selection:
             ``none`` makes each prompt a separate cluster. None is ``task`` if task effects are random, else ``none``.
         missing: policy for missing scores; see `tracker.queries.ranking.missing`. None is the default of the command or
             analysis, see `choose_policy`; matrices loaded with it have the scores as stored.
+        favoured: names of models whose missing scores are the best ones under ``worst``, for extreme completions.
         min_coverage: share of the prompts, in [0, 1], that a model must have scores for; others take no part. A task of
             which a model has a smaller share counts as missing. Not used without a policy. None is the default of the
             command or analysis; see `least_coverage`.
@@ -87,6 +85,7 @@ class Selection:
     against: str | None = None
     cluster: str | None = None
     missing: Policy | None = None
+    favoured: tuple[str, ...] = ()
     min_coverage: float | None = None
     task_effects: TaskEffects | None = None
 

@@ -218,6 +218,7 @@ def _average(scores: ScoresByTask, selection: Selection, metric: MetricKey, is_t
         worst=metric.worst,
         best=metric.best,
         metric=metric.name,
+        favoured=selection.favoured,
     )
     return average_treated(scores, policy, is_treated)
 

@@ -23,6 +23,7 @@ from tracker.plugins.parameters import (
     unwrap_optional,
 )
 from tracker.queries.findings.latest_findings import Findings
+from tracker.queries.ranking.completions import accepted_policies
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, ClaimableOption, Policy, SelectionOption, Unit
 from tracker.recording.registry import KIND, MARK, find_analysis
 
@@ -50,7 +51,7 @@ class Declaration:
             them.
         parameters: the keyword-only parameters.
         missing: default policy for missing scores.
-        policies: policies for missing scores that make sense.
+        policies: policies for missing scores that it treats itself.
         min_coverage: default share of the prompts that a model must have scores for.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
@@ -88,6 +89,11 @@ class Declaration:
         """Return the units of scores that the policy for missing scores treats; empty without such scores."""
         units = [kind.SCORE_UNITS for kind in self.inputs.values() if getattr(kind, "SCORE_UNITS", ())]
         return min(units, key=len, default=())
+
+    @property
+    def accepted_policies(self) -> tuple[Policy, ...]:
+        """Return the policies for missing scores that a user can choose."""
+        return accepted_policies(self.policies)
 
     @property
     def claimed_options(self) -> Mapping[str, str]:

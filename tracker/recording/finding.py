@@ -273,7 +273,8 @@ def analysis(
             hypotheses.
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
             other than ``bounds``.
-        policies: policies that make sense.
+        policies: policies that the analysis treats itself. Under ``bounds`` and ``impute``, it otherwise runs under
+            ``missing`` and on completions of the table, see `tracker.queries.ranking.completions`.
         min_coverage: default share of the prompts that a model must have scores for.
     """
 

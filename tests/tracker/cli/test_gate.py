@@ -121,6 +121,19 @@ class TestVerdict:
         assert result.exit_code == 3
         assert [row[5] for row in rows(result)] == ["400"]
 
+    def test_missing_scores_count_by_the_policy(self, tmp_path: Path) -> None:
+        """The new results lack prompts that the baseline solves: a loss if they are wrong, none on shared prompts."""
+        write_scores(tmp_path / "old", {"assistant": [1] * 50})
+        write_scores(tmp_path / "new", {"assistant": [1] * 40})
+        command = (tmp_path / "new", "--baseline-results", tmp_path / "old", *OPTIONS, "--min-coverage", "0.5")
+        assert rows(call(*command))[0][0] == "identical"
+        worst = call(*command, "--missing", "worst")
+        assert (worst.exit_code, rows(worst)[0][0], rows(worst)[0][5]) == (3, "regression", "40")
+        assert call(*command, "--missing", "bounds").exit_code == 0
+        assert call(*command, "--missing", "impute").exit_code == 0
+        with pytest.raises(SelectionError, match="Scores are missing"):
+            call(*command, "--missing", "fail")
+
     def test_a_loss_within_the_margin_passes(self, folders: Path) -> None:
         assert against_earlier(folders, "worse", "--margin", "0.02").exit_code == 3
         result = against_earlier(folders, "worse", "--margin", "0.09")

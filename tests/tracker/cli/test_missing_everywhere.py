@@ -17,7 +17,6 @@ SETTINGS_COMMANDS = ("config", "init")
 """Commands whose option `--missing` is the setting that other commands take as their default."""
 
 WITHOUT_POLICY = {
-    "gate": "it compares new files on the prompts of both, and too few of them are an error",
     "demo": "its simulated scores are complete, and the commands that it runs have the option",
     "ui": "it shows recorded findings, and leaderboards under the default policy",
     "runs list": "the mean of a run is over its own prompts, as stored",
@@ -37,26 +36,31 @@ READ_FINDINGS = {"tradeoff": "it reads recorded findings"}
 PAGE = Path(__file__).parents[3] / "docs/reference/statistics/missing-scores.md"
 
 
-def read_rejections() -> dict[str, set[str]]:
-    """Policies that the documentation says are rejected, by command or analysis."""
-    table = PAGE.read_text().partition("### Where a policy is rejected")[2].partition("## ")[0]
-    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|") and "`" in line]
-    rejections: dict[str, set[str]] = {}
-    for names, policies, _ in rows:
-        for name in re.findall(r"[`\[]([a-z -]+)[`\]]", names):
-            rejections.setdefault(name, set()).update(re.findall(r"`(\w+)`", policies))
-    return rejections
+def read_completed() -> dict[str, set[str]]:
+    """Policies that the documentation says an analysis takes by completions of the table."""
+    table = PAGE.read_text().partition("### Completions")[2].partition("## ")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|") and "](" in line]
+    completed: dict[str, set[str]] = {}
+    for names, bounds, imputed, _ in rows:
+        policies = {name for name, cell in (("bounds", bounds), ("impute", imputed)) if "completion" in cell}
+        for name in re.findall(r"\[([a-z-]+)\]", names):
+            completed[name] = policies
+    return completed
 
 
-def test_the_documentation_lists_each_rejected_policy_with_a_reason() -> None:
-    rejected = {}
+def test_every_command_takes_every_policy() -> None:
     for name, command in list_commands(suffrage):
         option = next((option for option in command.params if option.name == "missing"), None)
-        if option is not None and isinstance(option.type, click.Choice) and not name.startswith("analyze "):
-            rejected[name] = set(POLICIES) - set(option.type.choices)
-    for name in set(discover_analyses()) - set(READ_FINDINGS):
-        rejected[name] = set(POLICIES) - set(load_declaration(name).policies)
-    assert {name: policies for name, policies in rejected.items() if policies} == read_rejections()
+        if option is not None and isinstance(option.type, click.Choice):
+            assert set(option.type.choices) == set(POLICIES), name
+
+
+def test_the_documentation_lists_the_analyses_of_completions() -> None:
+    completed = {
+        name: set(POLICIES) - set(load_declaration(name).policies)
+        for name in set(discover_analyses()) - set(READ_FINDINGS)
+    }
+    assert {name: policies for name, policies in completed.items() if policies} == read_completed()
 
 
 def list_commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
@@ -90,4 +94,4 @@ def test_every_analysis_of_scores_has_a_policy() -> None:
             continue
         assert declaration.score_units, f"{name} reads scores, but no input names SCORE_UNITS"
         assert declaration.missing in declaration.policies, name
-        assert set(declaration.policies) <= set(POLICIES), name
+        assert set(declaration.accepted_policies) == set(POLICIES), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
@@ -14,12 +15,15 @@ from analyses.trials import analyze as analyze_trials
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.study_plan import list_pairs
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.history import RunHistory
 from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.related_models.related_pairs import list_pairs as list_pairs_of
 from tracker.queries.related_models.related_pairs import load_related
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import compute_report
@@ -109,9 +113,33 @@ class TestImpute:
         assert np.array_equal(related.errors.n, expected.n)
         assert related.errors.excess == pytest.approx(expected.excess, nan_ok=True)
 
-    def test_bounds_of_agreement_are_rejected(self, store: sa.Engine) -> None:
-        with transaction(store, write=False) as session, pytest.raises(SelectionError, match="common, worst, impute"):
-            load_related(session, chosen("b", "bounds"))
+    def test_bounds_of_agreement_are_those_of_extreme_tables(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session:
+            related = load_related(session, chosen("b", "bounds"))
+            pairs = {(pair.model, pair.other_model): pair for pair in list_pairs_of(related)}
+        common = Q[~np.isnan(Q).any(axis=1)]
+        tables = [compare_errors(table) for table in (common, np.nan_to_num(Q, nan=0.0), np.nan_to_num(Q, nan=1.0))]
+        for i, j in zip(*np.triu_indices(4, 1), strict=True):
+            pair = pairs[MODELS[i], MODELS[j]]
+            excess = [errors.excess[i, j] for errors in tables]
+            assert pair.excess == pytest.approx(excess[0])
+            assert (pair.excess_low, pair.excess_high) == pytest.approx((min(excess), max(excess)))
+            assert pair.pvalue == pytest.approx(max(errors.holm[i, j] for errors in tables))
+            assert pair.near_copy == all(errors.near_copies[i, j] for errors in tables)
+        assert any("2 extreme completions" in text for text in related.warnings)
+
+    def test_near_copies_are_such_on_every_table(self, sqlite_store: sa.Engine) -> None:
+        table = (RNG.random((300, 6)) < 0.5).astype(float)
+        table[:, 1] = table[:, 0]
+        table[:240, 1] = np.nan
+        add_scores(sqlite_store, table)
+        with sqlite_store.begin() as connection:
+            connection.execute(sa.text("UPDATE metric SET lower = 0, upper = 1"))
+        with transaction(sqlite_store, write=False) as session:
+            common, bounds = (load_related(session, chosen("b", missing)) for missing in ("common", "bounds"))
+        assert common.near_copies[0, 1]
+        assert common.n_families < bounds.n_families == 6
+        assert not bounds.near_copies.any()
 
 
 class TestPlan:
@@ -186,6 +214,42 @@ class TestTrials:
 
 
 PAIR = {"model_a": "a", "model_b": "c", "n_resamples": 20}
+
+
+class TestExport:
+    @pytest.mark.parametrize("policy", ["worst", "impute"])
+    def test_filled_scores_are_marked_and_are_not_imported(self, store: sa.Engine, policy: str, tmp_path: Path) -> None:
+        file = tmp_path / "scores.csv"
+        words = ("export", "scores", "b", "--missing", policy, "--min-coverage", "0", "--output", str(file))
+        result = CliRunner().invoke(suffrage, [*words, "--database", store.url.render_as_string()])
+        n_missing = int(np.isnan(Q[~np.isnan(Q).all(axis=1)]).sum())
+        assert f"{n_missing} scores are not measured" in result.stderr
+        rows = pd.read_csv(file, keep_default_na=False)
+        with transaction(store, write=False) as session:
+            treated = load_performance_matrix(session, chosen("b", policy))
+            stored = load_performance_matrix(session, Selection(benchmark="b"))
+        exported = rows.pivot(index="prompt_id", columns="model", values="score").loc[treated.prompt_ids.tolist()]
+        assert exported.to_numpy() == pytest.approx(treated.Q)
+        marks = rows.pivot(index="prompt_id", columns="model", values="filled_by").loc[treated.prompt_ids.tolist()]
+        assert np.array_equal(marks.to_numpy() == policy, np.isnan(stored.Q))
+        assert np.array_equal(marks.to_numpy() == "", ~np.isnan(stored.Q))
+
+        engine = connect(f"sqlite:///{tmp_path}/again.db")
+        imported = ingest_file(engine, file, ReadOptions())
+        assert any(f"left out {n_missing} scores that are not measured" in text for text in imported.changes.warnings)
+        with transaction(engine, write=False) as session:
+            again = load_performance_matrix(session, Selection(benchmark="b"))
+        assert np.isnan(again.Q).sum() == n_missing
+        assert np.nansum(again.Q, axis=0).tolist() == np.nansum(stored.Q, axis=0).tolist()
+        engine.dispose()
+
+    def test_worst_needs_bounds(self, sqlite_store: sa.Engine, tmp_path: Path) -> None:
+        add_scores(sqlite_store, Q, models=MODELS)
+        words = ("export", "scores", "b", "--missing", "worst", "--min-coverage", "0", "-o", str(tmp_path / "s.csv"))
+        result = CliRunner().invoke(suffrage, [*words, "--database", sqlite_store.url.render_as_string()])
+        assert isinstance(result.exception, SelectionError)
+        assert "no bounds" in str(result.exception)
+        assert not (tmp_path / "s.csv").exists()
 
 
 class TestLeastCoverage:

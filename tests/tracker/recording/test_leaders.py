@@ -10,7 +10,6 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import connect, transaction
-from tracker.errors import SelectionError
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.findings.finding_records import get_finding
@@ -91,8 +90,3 @@ def test_weights_are_the_reason_where_they_change_the_leader(gappy: sa.Engine) -
 def test_the_task_of_which_a_model_has_a_part_only_decides_nothing(gappy: sa.Engine) -> None:
     report = compute_report(gappy, "voting-rules", Selection(benchmark="small", min_coverage=0.4), OPTIONS)
     assert any("partial in large (33.3%)" in text for text in (*report.summary.caveats, *report.warnings))
-
-
-def test_an_unsupported_policy_is_refused_before_anything_is_loaded(gappy: sa.Engine) -> None:
-    with pytest.raises(SelectionError, match=r"voting-rules does not support --missing bounds\. Choose one of: common"):
-        run_analysis(gappy, "voting-rules", Selection(benchmark="small", missing="bounds"))

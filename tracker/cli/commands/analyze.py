@@ -191,7 +191,7 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
         decorated: Any = selection_options(function, declaration.claimed_options)
         if declaration.score_units:
             default = BOUNDS if declaration.missing == "bounds" else declaration.missing
-            decorated = missing_options(default, declaration.policies, declaration.min_coverage)(decorated)
+            decorated = missing_options(default, declaration.accepted_policies, declaration.min_coverage)(decorated)
         if declaration.has_option("weights"):
             decorated = weights_option(decorated)
         if declaration.has_option("cluster"):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.help_text import Command
+from tracker.cli.options import describe_policies
 from tracker.cli.output import inform, print_record
 from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
 from tracker.cli.values.terminal_text import echo
-from tracker.queries.selection import MIN_COVERAGE
+from tracker.queries.selection import MIN_COVERAGE, POLICIES, Policy
 
 if TYPE_CHECKING:
     from tracker.api.gate import GateResult
@@ -41,6 +42,8 @@ REGRESSION_CODE = 3
 @click.option("--min-coverage", cls=SettingOption, type=click.FloatRange(0, 1), default=MIN_COVERAGE,
               show_default=True, metavar="SHARE",
               help="Share of the prompts that both must have scores for, from 0 to 1. Less is an error.")  # fmt: skip
+@click.option("--missing", cls=SettingOption, type=click.Choice(POLICIES), default="common", show_default=True,
+              help=f"Treatment of prompts that only one of the two has a score for. {describe_policies()}")  # fmt: skip
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File to append the Markdown summary to.")  # fmt: skip
 @click.option("--format", "output_format", type=click.Choice(["markdown", "json"]), default="markdown",
@@ -55,6 +58,7 @@ def command(
     margin: float,
     alpha: float,
     min_coverage: float,
+    missing: Policy,
     summary: Path | None,
     output_format: str,
 ) -> None:
@@ -88,6 +92,7 @@ def command(
         margin=margin,
         alpha=alpha,
         min_coverage=min_coverage,
+        missing=missing,
     )
     with show_activity("comparing with the baseline"):
         result = check_results(options)

@@ -23,7 +23,7 @@ from tracker.cli.options import (
 from tracker.cli.output import inform, print_rows, warn
 from tracker.cli.progress import show_activity
 from tracker.name_lists import join_names
-from tracker.queries.selection import WITHOUT_BOUNDS, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -155,7 +155,7 @@ def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: boo
 
 @command.command("related")
 @click.argument("benchmark")
-@missing_options("common", WITHOUT_BOUNDS)
+@missing_options("common")
 @selection_options
 @database_option
 @format_option

@@ -14,11 +14,12 @@ from tracker.cli.options import database_option, missing_options, mlflow_options
 from tracker.cli.parameter_options import parameter_option
 from tracker.cli.progress import progress
 from tracker.cli.values.setting_option import SettingOption
-from tracker.queries.selection import WITHOUT_BOUNDS, Policy
+from tracker.queries.selection import Policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tracker.queries.performance import PerformanceMatrix
     from tracker.queries.task_matrix import TaskMatrix
     from tracker.recording.finding import Report
     from tracker.recording.record import Provenance
@@ -188,7 +189,7 @@ def _simulate_systems(
     help="Names of models to include, separated by commas. Repeatable.",
 )
 @split_option
-@missing_options("common", WITHOUT_BOUNDS)
+@missing_options("common")
 @_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
@@ -213,12 +214,12 @@ def split(
     import sqlalchemy as sa
 
     from tracker.database import connect, transaction
-    from tracker.queries.performance import load_performance_matrix
     from tracker.queries.ranking.policy_choice import choose_policy
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
     from tracker.queries.sql import tables
     from tracker.simulation.baselines import split as split_prompts
+    from tracker.simulation.completed_splits import load_tables, simulate_tables
 
     engine, run = connect(database, create=False), tables.run.c
     splits = split_values(options.pop("split"))
@@ -231,10 +232,9 @@ def split(
         min_coverage=min_coverage,
     )
     with transaction(engine, write=False) as session:
-        selection = choose_policy(
-            session, selection, default="common", supported=WITHOUT_BOUNDS, subject="simulate split"
-        )
-        scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)
+        selection = choose_policy(session, selection, default="common", subject="simulate split")
+        tables_of_scores, key = load_tables(session, selection), find_benchmark(session, benchmark)
+        scores = tables_of_scores[""]
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
     fields = {
         "simulated": f"split into {n_tasks} tasks",
@@ -244,7 +244,12 @@ def split(
         "runs": {("scores", run_id): checksum for run_id, checksum in checksums},
     }
     mlflow = {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
-    provenance, report = _simulate(partial(split_prompts, scores, n_tasks, seed=seed), fields, seed=seed, **options)
+
+    def simulate(table: PerformanceMatrix, label: str) -> tuple[Provenance, Report]:
+        described = {**fields, "description": f"{fields['description']}{label and f', missing scores {label}'}"}
+        return _simulate(partial(split_prompts, table, n_tasks, seed=seed), described, seed=seed, **options)
+
+    provenance, report = simulate_tables(tables_of_scores, simulate)
     _record(engine, provenance, report, **mlflow)
 
 

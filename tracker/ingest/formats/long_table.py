@@ -33,7 +33,7 @@ from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout
 from tracker.ingest.tables.scores.scales import unify_percentages
-from tracker.ingest.tables.table_rows import select_splits
+from tracker.ingest.tables.table_rows import drop_filled, select_splits
 
 NAME = "long-table"
 SPECIFICITY = 28
@@ -58,7 +58,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield blocks of one run, metric and trial each; runs on mostly the same prompts share them."""
     layout = require_layout(path, options, NAME)
     role, scored = layout.roles, metric_of_columns(layout)
-    table = select_splits(read_rows(path), role, options, is_single=False)
+    table, n_filled = drop_filled(select_splits(read_rows(path), role, options, is_single=False), role)
     problems = TableProblems(table)
     prompts = parse_prompts(table, role, options, problems)
     runs = parse_runs(table, role, options, problems)
@@ -73,6 +73,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     ]
     problems.check()
     yield from blocks
+    if n_filled:
+        yield f"left out {n_filled:,} scores that are not measured (column {role['filled_by']!r})"
     if layout.skipped:
         yield f"skipped unknown columns: {', '.join(layout.skipped)}"
 

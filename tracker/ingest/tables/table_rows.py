@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.files.tabular.cells import factorize, read_strings
+from tracker.ingest.files.tabular.cells import factorize, is_missing, read_strings
 from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.names.column_headings import find_part_summaries, find_summary_rows, is_side_heading
@@ -66,6 +66,20 @@ def select_splits(table: FileTable, roles: Mapping[str, str], options: ReadOptio
             advice="\n".join(["Choose one:", *commands]),
         )
     return table
+
+
+def drop_filled(table: FileTable, roles: Mapping[str, str]) -> tuple[FileTable, int]:
+    """Return a table without scores that an export put in place of missing ones, and their number.
+
+    Args:
+        table: the table.
+        roles: column of each role.
+    """
+    if "filled_by" not in roles:
+        return table, 0
+    coded = factorize(table, roles["filled_by"])
+    is_filled = np.array([bool(name) and not is_missing(name) for name in coded.names], dtype=np.bool_)[coded.rows]
+    return select_rows(table, ~is_filled), int(is_filled.sum())
 
 
 def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]:

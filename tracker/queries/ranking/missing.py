@@ -42,6 +42,7 @@ class MissingPolicy:
         unit: unit of the rows, ``prompt`` or ``task``.
         worst, best: the metric's bounds in the order of merit; None without bounds.
         metric: its name.
+        favoured: names of models whose missing scores are the best ones under ``worst``.
     """
 
     name: Policy = "bounds"
@@ -50,6 +51,7 @@ class MissingPolicy:
     worst: float | None = None
     best: float | None = None
     metric: str = ""
+    favoured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +212,8 @@ def treat_rows(
         f"Missing scores are replaced by {policy.worst:g}, the worst possible score: {names}. The means of these "
         f"models are {bound} bounds. Errors and intervals treat the replaced scores as measured."
     )
-    return rows, fill_missing(Q, columns, policy.worst), (warning,)
+    values = np.where(np.isin(np.asarray(models), policy.favoured), policy.best, policy.worst)
+    return rows, fill_missing(Q, columns, values), (warning,)
 
 
 def without_bounds(metric: str) -> SelectionError:

@@ -33,6 +33,7 @@ class RelatedModels:
         families: the groups.
         reason: why errors are not compared; '' if they are.
         warnings: prompts and models that are left out, because scores are missing.
+        completed: the same on extreme completions of the table, if there are any; see `load_completions`.
     """
 
     models: tuple[str, ...]
@@ -42,14 +43,20 @@ class RelatedModels:
     families: ModelFamilies
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    completed: tuple[RelatedModels, ...] = ()
 
     @property
     def near_copies(self) -> NDArray[np.bool_]:
-        """``(k, k)`` whether two models are near-copies, by errors or by wrong answers; False if not compared."""
+        """``(k, k)`` whether two models are near-copies, by errors or by wrong answers; False if not compared.
+
+        With completions, near-copies are such on each of them.
+        """
         copies = np.zeros((len(self.models), len(self.models)), dtype=np.bool_)
         for agreement in (self.errors, self.answers):
             if agreement is not None:
                 copies |= agreement.near_copies
+        for related in self.completed:
+            copies &= related.near_copies
         return copies
 
     @property
@@ -78,6 +85,7 @@ def relate_models(
     answers: AnswerMatrix | None = None,
     *,
     representative: Representative = "best",
+    completed: tuple[RelatedModels, ...] = (),
 ) -> RelatedModels:
     """Compare all pairs of models, and group them.
 
@@ -87,6 +95,7 @@ def relate_models(
         answers: of the same models; None to compare scores only.
         representative: the model that stands for a family: the one with the best mean, or the most typical one, whose
             scores correlate most with those of the other models.
+        completed: the same models on completions of the table.
     """
     labels = labels or FamilyLabels()
     names = tuple(labels.find(model) for model in scores.models)
@@ -105,6 +114,7 @@ def relate_models(
         answers=agreement,
         families=ModelFamilies(representative=np.arange(k)),
         reason=reason,
+        completed=completed,
     )
     families = group_models(
         names,

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.answers import load_answers
-from tracker.queries.performance import load_performance_matrix
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
+from tracker.queries.ranking.completions import load_completions
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import MAX_MODELS, RelatedModels, relate_models
-from tracker.queries.selection import WITHOUT_BOUNDS, Selection
+from tracker.queries.selection import Selection
 from tracker.statistics.related.families import ModelFamilies, group_models
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class RelatedPair:
         agreement: share of prompts that both get wrong, of those that at least one gets wrong; None without any.
         expected: the same for independent models with these accuracies on prompts of these difficulties.
         excess: share of the expected disagreements that do not occur; None if none is expected.
-        pvalue: one-sided, adjusted by Holm for all pairs.
+        pvalue: one-sided, adjusted by Holm for all pairs; with completions, the largest.
+        excess_low, excess_high: range of ``excess`` over measured scores and completions; None without completions.
         same_answer: share of equal answers where both are wrong; None without answers.
         expected_same_answer: the same for two wrong answers of any models.
         n: prompts with a score from both.
@@ -52,11 +54,26 @@ class RelatedPair:
     expected: float | None
     excess: float | None
     pvalue: float | None
+    excess_low: float | None
+    excess_high: float | None
     same_answer: float | None
     expected_same_answer: float | None
     n: int | None
     near_copy: bool
     same_family: bool
+
+
+NUMBERS = (
+    "agreement",
+    "expected",
+    "excess",
+    "pvalue",
+    "excess_low",
+    "excess_high",
+    "same_answer",
+    "expected_same_answer",
+)
+"""Fields of `RelatedPair` with one number for each pair of columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,13 +136,51 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
         NotFoundError: a benchmark, metric, model, task or run does not exist.
         SelectionError: the selection is empty, or scores are missing under ``fail``.
     """
-    selection = choose_policy(
-        session, selection, default="common", supported=WITHOUT_BOUNDS, subject="the comparison of related models"
+    selection = choose_policy(session, selection, default="common", subject="the comparison of related models")
+    if selection.missing != "bounds":
+        return _relate(session, selection, load_performance_matrix(session, selection).without_imputed())
+
+    def load(chosen: Selection) -> dict[str, PerformanceMatrix]:
+        return {"scores": load_performance_matrix(session, chosen)}
+
+    measured = load(replace(selection, missing="common"))
+    extremes = load_completions(load, selection, (), measured)
+    completed = tuple(_relate(session, selection, item.inputs["scores"]) for item in extremes)
+    related = _relate(session, selection, measured["scores"], completed)
+    if not completed:
+        return related
+    n = len(completed)
+    return replace(
+        related,
+        warnings=(
+            *related.warnings,
+            f"Near-copies are such on {n} extreme completion{'s' * (n != 1)} of the table too; excess_low, excess_high "
+            "and pvalue are over all of them. Other completions were not computed.",
+        ),
     )
-    scores = load_performance_matrix(session, selection).without_imputed()
+
+
+def _relate(
+    session: Session,
+    selection: Selection,
+    scores: PerformanceMatrix,
+    completed: tuple[RelatedModels, ...] = (),
+) -> RelatedModels:
+    """Group the models of a selection.
+
+    Args:
+        session: the store.
+        selection: with a policy for missing scores.
+        scores: of the selection.
+        completed: the same models on completions of the table.
+    """
     answers = load_answers(session, selection).select(scores.run_ids)
-    has_answers = bool((answers.codes >= 0).any())
-    related = relate_models(scores, FamilyLabels.load(session, selection), answers if has_answers else None)
+    related = relate_models(
+        scores,
+        FamilyLabels.load(session, selection),
+        answers if bool((answers.codes >= 0).any()) else None,
+        completed=completed,
+    )
     return replace(related, warnings=scores.missing_warnings)
 
 
@@ -148,21 +203,30 @@ def list_pairs(related: RelatedModels, *, every: bool = True) -> list[RelatedPai
     arrays: dict[str, NDArray[np.float64]] = {}
     if errors is not None:
         arrays |= {"agreement": errors.agreement, "expected": errors.expected_agreement}
-        arrays |= {"excess": errors.excess, "pvalue": errors.holm}
+        arrays |= {"excess": errors.excess, "pvalue": errors.holm, **_find_ranges(related)}
     if answers is not None:
         arrays |= {"same_answer": answers.agreement, "expected_same_answer": answers.expected_agreement}
-    names = ("agreement", "expected", "excess", "pvalue", "same_answer", "expected_same_answer")
     return [
         RelatedPair(
             model=related.models[i],
             other_model=related.models[j],
-            **{name: _number(arrays.get(name), i, j) for name in names},
+            **{name: _number(arrays.get(name), i, j) for name in NUMBERS},
             n=None if errors is None else int(errors.n[i, j]),
             near_copy=copies is not None and bool(copies[i, j]),
             same_family=_is_one_family(related, i, j),
         )
         for i, j in pairs
     ]
+
+
+def _find_ranges(related: RelatedModels) -> dict[str, NDArray[np.float64]]:
+    """Return the range of excesses and the largest p-values over measured scores and completions, ``(k, k)`` each."""
+    every = [item.errors for item in (related, *related.completed) if item.errors is not None]
+    if len(every) < 2:
+        return {}
+    excess = [errors.excess for errors in every]
+    low, high = (np.asarray(extreme.reduce(excess)) for extreme in (np.fmin, np.fmax))
+    return {"excess_low": low, "excess_high": high, "pvalue": np.asarray(np.maximum.reduce([e.holm for e in every]))}
 
 
 def _order_pairs(related: RelatedModels) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.queries.comparing.named_pair import select_named_pair
 from tracker.queries.performance import load_performance_matrix
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 from tracker.recording.pipeline import compute_report
 from tracker.recording.record import make_metric_rows
 
@@ -50,7 +50,7 @@ class BaselineComparison:
         n_prompts: prompts that both have scores for.
         n_changed: shared prompts on which the two differ.
         n_unshared: prompts that only one of the two has a score for.
-        mean, baseline_mean: on the shared prompts, as stored; None if undefined.
+        mean, baseline_mean: on the shared prompts, with those that the policy adds; None if undefined.
         difference: positive if the run is better than the baseline, whatever the metric's direction.
         low, high, pvalue: of the difference; None if undefined.
         detectable: smallest true difference that is detected with a power of 80 %; None if undefined.
@@ -99,30 +99,43 @@ class BaselineComparison:
 
 
 def compare_with_baselines(
-    engine: sa.Engine, pairs: Sequence[RunPair], *, alpha: float, margin: float, n_resamples: int = 9999, seed: int = 0
+    engine: sa.Engine,
+    pairs: Sequence[RunPair],
+    *,
+    alpha: float,
+    margin: float,
+    missing: Policy = "common",
+    n_resamples: int = 9999,
+    seed: int = 0,
 ) -> tuple[BaselineComparison, ...]:
-    """Compare each run with its baseline on the prompts that both have scores for.
+    """Compare each run with its baseline.
 
     Args:
         engine: the store.
         pairs: the runs.
         alpha: probability of at least one false regression, over all pairs (Bonferroni's correction).
         margin: largest loss that does not matter, in the unit of the scores.
+        missing: policy for prompts that only one of the two has a score for.
         n_resamples: of the bootstrap, and of sign flips if not all are enumerated.
         seed: of the resamples.
 
     Raises:
-        SuffrageError: two runs share no prompt.
+        SuffrageError: two runs share no prompt, or the policy does not suit their scores.
     """
     level = 1 - alpha / max(1, len(pairs))
     parameters = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    return tuple(_compare(engine, pair, parameters, level, margin) for pair in pairs)
+    return tuple(_compare(engine, pair, parameters, level, margin, missing) for pair in pairs)
 
 
 def _compare(
-    engine: sa.Engine, pair: RunPair, parameters: dict[str, float | int], level: float, margin: float
+    engine: sa.Engine,
+    pair: RunPair,
+    parameters: dict[str, float | int],
+    level: float,
+    margin: float,
+    missing: Policy,
 ) -> BaselineComparison:
-    selection = Selection(benchmark=pair.benchmark, metric=pair.metric, missing="common", min_coverage=0.0)
+    selection = Selection(benchmark=pair.benchmark, metric=pair.metric, missing=missing, min_coverage=0.0)
     with transaction(engine, write=False) as session:
         names = (f"run:{pair.run_id}", f"run:{pair.baseline_id}")
         selection, (run, baseline) = select_named_pair(session, selection, names)
@@ -132,7 +145,7 @@ def _compare(
     sentences = report.summary.evidence if report.summary else ()
     return BaselineComparison(
         pair=pair,
-        n_prompts=int(values["n_prompts"] or 0),
+        n_prompts=int((measured.sum(axis=1) == 2).sum()),
         n_changed=int(values["n_a_better"] or 0) + int(values["n_b_better"] or 0),
         n_unshared=int((measured.sum(axis=1) == 1).sum()),
         mean=values["mean_a"],

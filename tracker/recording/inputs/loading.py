@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -19,8 +20,9 @@ from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.performance import share_matrices
+from tracker.queries.ranking.completions import Completion, load_completions
 from tracker.queries.ranking.leaders import find_leaders
-from tracker.queries.resolution import find_benchmark
+from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
@@ -28,7 +30,8 @@ from tracker.recording.declaration import DEVICE, Declaration, load_declaration
 from tracker.recording.inputs.selection_choices import check_selection, choose_default_policy, choose_effects
 from tracker.recording.inputs.workers import Progress, Workers, use_workers
 from tracker.recording.record import Provenance
-from tracker.recording.verdict.leaders import name_leaders
+from tracker.recording.registry import discover_tests
+from tracker.recording.verdict.leaders import find_report_leaders, name_leaders
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -36,10 +39,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisInputs:
-    """The loaded inputs of an analysis; ``warnings`` are about them, ``leaders`` those of the leaderboard."""
+    """The loaded inputs of an analysis.
+
+    Attributes:
+        values: its inputs.
+        completions: the same with a score in place of each missing one, see `load_completions`.
+        warnings: about the inputs.
+        leaders: those of the leaderboard.
+    """
 
     declaration: Declaration
     values: Sequence[Any]
+    completions: Sequence[Completion] = ()
     parameters: Mapping[str, Any]
     provenance: Provenance
     warnings: Sequence[str]
@@ -53,17 +64,34 @@ class AnalysisInputs:
             progress: see `use_workers`.
             device: the device to compute on, for an analysis that has the choice.
         """
-        from tracker.recording.finding import Report
-
         with use_workers(workers, progress):
             options = {DEVICE: device} if self.declaration.has_device else {}
-            report = self.declaration.function(*self.values, **self.parameters, **options)
-        if not isinstance(report, Report):
-            raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
+            report = self._compute_one(self.values, options)
+            completed = {
+                item.label: self._compute_one(list(item.inputs.values()), options) for item in self.completions
+            }
+        if self.provenance.selection is not None and completed:
+            from tracker.recording.inputs.combined_report import combine_reports
+
+            report = combine_reports(
+                report,
+                completed,
+                policy=self.provenance.selection.missing or "bounds",
+                tests=discover_tests().get(self.declaration.name, ()),
+            )
         report = add_warnings(self.warnings, report)
         if self.provenance.selection is None or not self.declaration.score_units:
             return report
         return name_leaders(report, self.values, self.provenance.selection, self.leaders)
+
+    def _compute_one(self, values: Sequence[Any], options: Mapping[str, Any]) -> Report:
+        """Run the analysis of some values of its inputs."""
+        from tracker.recording.finding import Report
+
+        report = self.declaration.function(*values, **self.parameters, **options)
+        if not isinstance(report, Report):
+            raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
+        return replace(report, leaders=find_report_leaders(report, values)) if self.completions else report
 
 
 def load_inputs(
@@ -95,31 +123,51 @@ def load_inputs(
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
         chosen, selection = selection, choose_default_policy(session, declaration, selection)
         selection = choose_effects(session, declaration, selection)
-        inputs = _load_each(session, declaration, selection, loaded or {})
-        warnings: tuple[str, ...] = ()
-        if selection and benchmark and "filter" not in declaration.claimed_options:
-            warnings = list_filter_warnings(session, benchmark, selection)
-        treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
-        warnings = (*list_notices(session), *warnings, *dict.fromkeys(treated))
+        is_completed = selection is not None and selection.missing not in (None, *declaration.policies)
+        measured = replace(selection, missing=declaration.missing) if selection and is_completed else selection
+        inputs = _load_each(session, declaration, measured, loaded or {})
+        used = {key for _, key in _list_runs(inputs)}
+        warnings = (
+            *list_notices(session),
+            *_list_input_warnings(session, declaration, selection, benchmark, inputs),
+            *list_unverified_warnings(session, used),
+        )
         if selection and benchmark and selection.metric is None:
             selection = replace(selection, metric=get_default_metric(session, benchmark.id))
-        run, used = tables.run.c, {key for _, key in _list_runs(inputs)}
-        warnings = (*warnings, *list_unverified_warnings(session, used))
+        run = tables.run.c
         stored = sa.select(run.id, run.checksum, run.status).where(run.id.in_(used))
         if leaders is None and selection and chosen and declaration.score_units:
             leaders = _find_leaders(session, declaration, selection, chosen)
+        load = partial(_load_each, session, declaration, loaded={})
+        completions = load_completions(load, selection, leaders or (), inputs) if selection and is_completed else ()
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     provenance = _describe_provenance(
-        declaration, selection, parameters, inputs, benchmark.id if benchmark else None, as_read
+        declaration, selection, parameters, inputs, benchmark.id if benchmark else None, as_read, completions
     )
     return AnalysisInputs(
         declaration=declaration,
         values=list(inputs.values()),
+        completions=completions,
         parameters=parameters,
         provenance=provenance,
         warnings=warnings,
         leaders=leaders or (),
     )
+
+
+def _list_input_warnings(
+    session: Session,
+    declaration: Declaration,
+    selection: Selection | None,
+    benchmark: BenchmarkKey | None,
+    inputs: Mapping[str, AnalysisInput | None],
+) -> tuple[str, ...]:
+    """Return the warnings about a filter of the prompts and about missing scores, each once."""
+    warnings: tuple[str, ...] = ()
+    if selection and benchmark and "filter" not in declaration.claimed_options:
+        warnings = list_filter_warnings(session, benchmark, selection)
+    treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
+    return (*warnings, *dict.fromkeys(treated))
 
 
 def _load_each(
@@ -170,6 +218,7 @@ def _describe_provenance(
     inputs: Mapping[str, Any],
     benchmark_id: int | None,
     as_read: Mapping[int, tuple[str, str]],
+    completions: Sequence[Completion],
 ) -> Provenance:
     """Return what a finding is computed from.
 
@@ -180,10 +229,12 @@ def _describe_provenance(
         inputs: as loaded; None for optional ones that are not selected.
         benchmark_id: key of the benchmark; None for findings of several.
         as_read: checksum and status of each run.
+        completions: of the inputs.
     """
     used = _list_runs(inputs)
     loaded_inputs = list(inputs.values())
     digests = [loaded.digest for loaded in loaded_inputs if loaded is not None]
+    digests += [digest for completion in completions for digest in completion.digests]
     weights = [loaded for loaded in loaded_inputs if isinstance(loaded, PromptWeights)]
     encoders = [loaded for loaded in loaded_inputs if isinstance(loaded, Embeddings | StoredEmbeddings)]
     filters = [loaded.finding_id for loaded in loaded_inputs if isinstance(loaded, PromptFilter)]

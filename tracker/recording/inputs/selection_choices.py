@@ -30,7 +30,7 @@ def choose_default_policy(session: Session, declaration: Declaration, selection:
         session,
         selection,
         default=declaration.missing,
-        supported=declaration.policies,
+        supported=declaration.accepted_policies,
         units=declaration.score_units,
         subject=declaration.name,
     )

@@ -29,7 +29,7 @@ def name_leaders(report: Report, inputs: Sequence[Any], selection: Selection, ex
         selection: of these inputs.
         expected: models that the leaderboard ranks first; empty if it ranks none.
     """
-    leaders = _find_leaders(report, inputs)
+    leaders = find_report_leaders(report, inputs)
     if not leaders:
         return report
     report = replace(report, leaders=leaders)
@@ -55,7 +55,7 @@ def _add_to_headline(summary: Summary, leaders: str, rule: str, expected: str) -
     return replace(summary, headline=sentence, evidence=(f"{headline}.", *summary.evidence)[:MAX_EVIDENCE])
 
 
-def _find_leaders(report: Report, inputs: Sequence[Any]) -> tuple[str, ...]:
+def find_report_leaders(report: Report, inputs: Sequence[Any]) -> tuple[str, ...]:
     """Return the models with the best rank in the first ranking of a report, else those of its scores."""
     if report.leaders:
         return report.leaders

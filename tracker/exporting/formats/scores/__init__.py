@@ -1,7 +1,9 @@
 """Export the scores of a benchmark, one row each.
 
 The columns are benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run and few_shot, with the
-answers (predicted, confidence) if they are stored. `suffrage ingest` imports such a table. The format every-eval-ever
+answers (predicted, confidence) if they are stored. `suffrage ingest` imports such a table. `--missing worst` and
+`--missing impute` add scores that are not measured; the column filled_by marks them, and `suffrage ingest` leaves them
+out. The format every-eval-ever
 is a folder with two files for each run.
 
 Examples:
@@ -26,7 +28,7 @@ from tracker.exporting.table_files import StreamedTable
 from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.resolution import find_benchmark
-from tracker.queries.selection import Selection, Unit
+from tracker.queries.selection import POLICIES, Selection, Unit
 
 UNITS: Mapping[str, Unit] = {"prompts": "prompt", "tasks": "task"}
 
@@ -42,7 +44,7 @@ def check_run_options(options: Mapping[str, Any]) -> None:
         raise OptionsError("--all-runs exports every complete run. Leave out --runs and --as-of.")
 
 
-@export(check=check_run_options, policies=("bounds", "common", "fail"))
+@export(check=check_run_options, policies=POLICIES)
 def export_scores(
     session: Session,
     selection: Annotated[Selection, {"metric": "Name of the metric. By default all metrics."}],

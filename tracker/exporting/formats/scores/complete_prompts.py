@@ -22,15 +22,16 @@ from tracker.queries.sql.run_terms import run_terms
 def select_complete_prompts(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
 ) -> tuple[ExportedRuns, NDArray[np.int64], tuple[str, ...]]:
-    """Apply a selection's policy for missing scores to an export: nothing is filled in.
+    """Select runs and prompts by a selection's policy for missing scores.
 
     ``common`` leaves out the prompts that a run lacks. ``bounds`` leaves missing scores missing, since they can have
-    any value; as under each policy, runs with too few prompts are left out.
+    any value; ``worst`` and ``impute`` leave them to `fill_scores`. As under each policy, runs with too few prompts are
+    left out.
 
     Args:
         session: the store; only committed data are visible.
         benchmark: of the selection.
-        selection: its policy is ``bounds``, ``common`` or ``fail``.
+        selection: with a policy.
         chosen: runs and metrics; a run has a prompt if it has a score of it under each of its metrics.
 
     Returns:
@@ -64,7 +65,7 @@ def select_complete_prompts(
     if not participants.columns.any():
         raise no_participant(participants.excluded, policy)
     kept, warnings = np.ones(int(measured.sum()), dtype=np.bool_), participants.warnings
-    if policy.name != "bounds":
+    if policy.name in ("common", "fail"):
         kept, _, further = treat_rows(Q[measured], policy, participants.columns, names)
         warnings += further
     runs = [run for run, stays in zip(chosen.runs, participants.columns.tolist(), strict=True) if stays]

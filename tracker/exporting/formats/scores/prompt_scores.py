@@ -15,6 +15,7 @@ from tracker.connections.partitions import in_partition
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
 from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, locate_keys, pack_keys
+from tracker.exporting.formats.scores.filled_scores import FILLING, FilledScores, fill_scores
 from tracker.exporting.prompt_labels import make_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries.filtering.prompt_filter import load_selected_filter
@@ -65,7 +66,8 @@ def build_prompt_score_table(
     Args:
         session: the store; only committed data are visible.
         benchmark: of the selection.
-        selection: tasks and filter; runs and metrics are already selected.
+        selection: tasks, filter and policy for missing scores; runs and metrics are already selected. Under `FILLING`,
+            the column ``filled_by`` marks scores that are not measured.
         chosen: runs and metrics.
         answers: whether to add the model's answers. Answers without a score then have separate rows, unless a metric is
             selected.
@@ -94,15 +96,16 @@ def build_prompt_score_table(
         models=pa.array(sorted({run.model for run in chosen.runs}), pa.string()),
     )
     with_answers = answers and _has_answers(session, chosen)
-    warnings: list[str] = []
-    return StreamedTable(
-        schema=_schema(with_answers),
-        batches=_merge_batches(_batches(session, texts, chosen, with_answers, selection.metric is None, warnings)),
-        warnings=warnings,
-    )
+    filled = None
+    if selection.missing in FILLING:
+        filled = fill_scores(session, benchmark, selection, chosen, prompt_ids)
+    warnings = [] if filled is None else list(filled.warnings)
+    schema = _schema(with_answers, filled is not None)
+    batches = _batches(session, texts, chosen, schema, filled, selection.metric is None, warnings)
+    return StreamedTable(schema=schema, batches=_merge_batches(batches), warnings=warnings)
 
 
-def _schema(with_answers: bool) -> pa.Schema:
+def _schema(with_answers: bool, with_filled: bool) -> pa.Schema:
     import pyarrow as pa
 
     word = pa.dictionary(pa.int32(), pa.string())
@@ -111,7 +114,9 @@ def _schema(with_answers: bool) -> pa.Schema:
         ("score", pa.float64()), ("trial", pa.int32()), ("condition", word), ("variant", word), ("run", word),
         ("few_shot", pa.int32()),
     ]  # fmt: skip
-    return pa.schema([*columns, *([("predicted", pa.string()), ("confidence", pa.float64())] if with_answers else [])])
+    if with_answers:
+        columns += [("predicted", pa.string()), ("confidence", pa.float64())]
+    return pa.schema([*columns, *([("filled_by", word)] if with_filled else [])])
 
 
 def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
@@ -127,7 +132,8 @@ def _batches(
     session: Session,
     texts: _Dictionaries,
     chosen: ExportedRuns,
-    with_answers: bool,
+    schema: pa.Schema,
+    filled: FilledScores | None,
     unscored: bool,
     warnings: list[str],
 ) -> Iterator[pa.RecordBatch]:
@@ -135,16 +141,18 @@ def _batches(
     with snapshot(session) as reading:
         for run in chosen.runs:
             scored = _scores(reading, run, texts)
-            if not with_answers:
-                yield _batch(texts, run, *scored)
+            if filled is not None and run.id in filled.cells:
+                yield _batch(texts, run, schema, *filled.cells[run.id], filled_by=filled.policy)
+            if "predicted" not in schema.names:
+                yield _batch(texts, run, schema, *scored)
                 continue
             run_answers = AnswerColumns.read(reading, run)
             n_errors += run_answers.n_errors
             extractions |= {run_answers.extraction} if run_answers.extraction else set()
             n_others += run_answers.n_others
-            yield _batch(texts, run, *scored, answers=run_answers)
+            yield _batch(texts, run, schema, *scored, answers=run_answers)
             if unscored:
-                yield _batch(texts, run, *run_answers.unscored(scored, texts.prompt_ids), answers=run_answers)
+                yield _batch(texts, run, schema, *run_answers.unscored(scored, texts.prompt_ids), answers=run_answers)
     if extractions:
         warnings.append(
             f"Answers are those extracted by {', '.join(sorted(extractions))}, because a row can hold only one."
@@ -174,11 +182,13 @@ def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
 def _batch(
     texts: _Dictionaries,
     run: ExportedRun,
+    schema: pa.Schema,
     metrics: NDArray[np.int64],
     places: NDArray[np.int64],
     trials: NDArray[np.int64],
     values: NDArray[np.float64],
     answers: AnswerColumns | None = None,
+    filled_by: str | None = None,
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -204,10 +214,15 @@ def _batch(
         "run": constant(run.label),
         "few_shot": pa.nulls(n, pa.int32()) if run.few_shot is None else pa.array(np.full(n, run.few_shot, np.int32)),
     }
-    if answers is not None:
-        predicted, confidence = answers.beside(pack_keys(texts.prompt_ids[places], trials))
+    if "predicted" in schema.names:
+        predicted, confidence = pa.array([NO_ANSWER] * n), pa.nulls(n, pa.float64())
+        if answers is not None:
+            predicted, confidence = answers.beside(pack_keys(texts.prompt_ids[places], trials))
         columns = {**columns, "predicted": predicted, "confidence": confidence}
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(answers is not None))
+    if "filled_by" in schema.names:
+        empty = pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([""]))
+        columns = {**columns, "filled_by": empty if filled_by is None else constant(filled_by)}
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
 
 
 def _merge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -42,6 +42,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "few_shot": ("few_shot", "num_fewshot", "n_shot", "shots"),
     "stderr": ("stderr", "standard_error", "score_stderr", "se"),
     "n_prompts": ("n_prompts", "n", "n_samples", "num_samples"),
+    "filled_by": ("filled_by",),
 }  # fmt: skip
 CONTENT = ("benchmark", "task", "text", "choices", "answer", "split")
 ROW_NUMBERS = ("", "unnamed:_0", "__index_level_0__")
