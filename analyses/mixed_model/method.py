@@ -18,6 +18,7 @@ from analyses.mixed_model.covariates import (
     drop_separating,
 )
 from analyses.mixed_model.validation import chosen_response
+from analyses.numerics.mixed.by_statsmodels import explain_no_statsmodels, maximize_by_statsmodels
 from analyses.numerics.mixed.design import COMPONENTS, CrossedDesign, build_design
 from analyses.numerics.mixed.effects import (
     ModelEffects,
@@ -61,6 +62,7 @@ class MixedModel(Finding):
         coded: covariates.
         tests: of the covariates.
         higher_is_better: of the scores.
+        by_statsmodels: log-likelihood that statsmodels reaches; undefined where it cannot fit the model.
         clustered_ranks: rank interval of the first model on other tasks as on the leaderboard, where each prompt counts
             the same; None with one task, or if the leaderboard does not rank it.
     """
@@ -78,6 +80,7 @@ class MixedModel(Finding):
     coded: CodedCovariates
     tests: tuple[CovariateTest, ...]
     higher_is_better: bool
+    by_statsmodels: Metric
     clustered_ranks: tuple[int, int] | None = None
 
     @property
@@ -115,6 +118,7 @@ class MixedModel(Finding):
             "n_scores": float(fit.design.n_scores),
             "n_missing": float(self.n_missing),
             "log_likelihood": fit.log_likelihood,
+            "statsmodels.log_likelihood": self.by_statsmodels,
             "has_converged": float(fit.has_converged),
         }
         for prefix, values in (("variance", variances), ("share", fit.shares)):
@@ -216,8 +220,17 @@ def fit_scores(
         coded=coded,
         tests=check_covariates(fitted, coded, without_family),
         higher_is_better=better,
+        by_statsmodels=_fit_by_statsmodels(fitted),
         clustered_ranks=_rank_clustered(scores, on_tasks.first, level) if several else None,
     )
+
+
+def _fit_by_statsmodels(fit: MixedFit) -> Metric:
+    """Return the log-likelihood that statsmodels reaches from the same variances, or why it fits none."""
+    if fit.response == "logistic":
+        return Undefined("statsmodels has no likelihood of crossed effects for scores of 0 and 1")
+    reason = explain_no_statsmodels(fit.design)
+    return Undefined(reason) if reason else maximize_by_statsmodels(fit)
 
 
 def _rank_clustered(scores: PerformanceMatrix, column: int, level: float) -> tuple[int, int] | None:

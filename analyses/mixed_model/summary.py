@@ -16,6 +16,8 @@ from tracker.recording.finding import LeaderChange, VerdictLine, compare_leaders
 MAX_NAMES = 3
 FEW_MODELS = 10
 """With fewer models, Laplace's approximation underestimates the variance of prompts noticeably."""
+EQUAL = 1e-6
+"""Relative difference of log-likelihoods that are called equal."""
 LABELS = {"model_task": "model × task"}
 
 
@@ -94,10 +96,17 @@ def _list_evidence(finding: MixedModel) -> Iterator[str]:
         yield (f"All {k} models are ranked, although {missing}. Assumption: missing at random, given the effects.")
     if finding.tests:
         yield _describe_tests(finding)
+    is_confirmed = isinstance(finding.by_statsmodels, float) and not _has_better_fit(finding)
     yield (
         f"Data: {fit.design.n_scores:,} scores of {k} models on {finding.n_prompts:,} prompts in {len(finding.tasks)} "
-        f"task{'s' * (len(finding.tasks) != 1)}."
+        f"task{'s' * (len(finding.tasks) != 1)}.{' statsmodels fits the same likelihood.' * is_confirmed}"
     )
+
+
+def _has_better_fit(finding: MixedModel) -> bool:
+    """Return whether statsmodels reaches a higher likelihood."""
+    value, best = finding.fit.log_likelihood, finding.by_statsmodels
+    return isinstance(best, float) and best > value + EQUAL * abs(value)
 
 
 def _describe_tests(finding: MixedModel) -> str:
@@ -143,6 +152,8 @@ def list_warnings(finding: MixedModel, dropped: Sequence[str]) -> list[str]:
         warnings.append(f"Models without a score are left out: {join_names(dropped)}.")
     if not fit.has_converged:
         warnings.append("The likelihood did not converge: variances and errors are rough.")
+    if _has_better_fit(finding):
+        warnings.append(f"statsmodels reaches the log-likelihood {finding.by_statsmodels:.6g}: variances are rough.")
     if fit.at_limit.any():
         limited = join_names([names[row] for row in np.flatnonzero(fit.at_limit).tolist()])
         warnings.append(f"The variance of {limited} grows without bound: its levels separate scores of 0 from 1.")

@@ -29,7 +29,7 @@ from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import Report, analysis
 
 
-@analysis(missing="common")
+@analysis(missing="bounds")
 def analyze(
     trials: TrialScores,
     clusters: Clusters,

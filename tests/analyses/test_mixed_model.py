@@ -10,6 +10,8 @@ from performance_matrices import matrix
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from analyses.mixed_model import analyze, method
+from analyses.mixed_model.summary import list_warnings, summarize
+from analyses.numerics.mixed import by_statsmodels
 from analyses.numerics.mixed.gaussian import fit_gaussian
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
@@ -154,6 +156,29 @@ class TestCovariates:
         metrics = report.finding.metrics
         assert metrics["variance.family"] > metrics["variance.model"]
         assert metrics["family.pvalue"] < 0.05
+
+
+class TestStatsmodels:
+    @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+    def test_a_small_table_has_the_likelihood_of_statsmodels(self, size):
+        report = requested(REAL[:40] * size, TASKS[:40], response="gaussian")
+        metrics = report.finding.metrics
+        assert metrics["statsmodels.log_likelihood"] == pytest.approx(metrics["log_likelihood"], rel=1e-8)
+        assert report.summary.evidence[-1].endswith("statsmodels fits the same likelihood.")
+
+    def test_a_better_fit_is_a_warning(self):
+        report = requested(REAL[:40], TASKS[:40], response="gaussian")
+        better = replace(report.finding, by_statsmodels=report.finding.fit.log_likelihood + 1.0)
+        assert any("statsmodels reaches the log-likelihood" in text for text in list_warnings(better, ()))
+        assert not any("statsmodels" in text for text in summarize(better).evidence)
+
+    def test_logistic_models_and_large_tables_have_none(self, monkeypatch):
+        scores = (np.random.default_rng(0).random((30, 6)) < 0.5).astype(float)
+        logistic = requested(scores, TASKS[:30])
+        assert "scores of 0 and 1" in logistic.finding.metrics["statsmodels.log_likelihood"].reason
+        monkeypatch.setattr(by_statsmodels, "find_spec", lambda name: None)
+        missing = requested(REAL[:40], TASKS[:40], response="gaussian")
+        assert missing.finding.metrics["statsmodels.log_likelihood"].reason.endswith("pip install '.[mixed]'")
 
 
 class TestDegenerate:

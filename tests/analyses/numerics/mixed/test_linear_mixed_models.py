@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import statsmodels.api as sm
 from mixed_tables import SimulatedTable, dense_columns, dense_gaussian, draw_design, draw_table
 from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
+from analyses.numerics.mixed.by_statsmodels import explain_no_statsmodels, maximize_by_statsmodels
 from analyses.numerics.mixed.design import build_design
 from analyses.numerics.mixed.effects import effects_on_tasks, prompt_effects, share_intervals, task_effects
 from analyses.numerics.mixed.fit import MixedFit
@@ -61,6 +63,36 @@ class TestAgainstStatsmodels:
             fit = fitted(seed, restricted)
             assert fit.has_converged
             assert fit.log_likelihood == pytest.approx(likelihood_of(model, fit), rel=RELATIVE / 10)
+
+    @pytest.mark.parametrize("restricted", [True, False])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_its_fit_with_families_and_covariates_has_the_same_likelihood(self, seed, restricted):
+        rng = np.random.default_rng(seed)
+        n, k = 60, 8
+        Q = 0.5 * rng.normal(size=(n, k)) + rng.normal(size=(n, 1)) + rng.normal(size=k)
+        Q[rng.random((n, k)) < 0.1] = np.nan
+        design = build_design(
+            Q,
+            np.arange(n) % 5,
+            families=np.arange(k) // 2,
+            model_covariates=rng.normal(size=(k, 1)),
+            prompt_covariates=rng.normal(size=(n, 1)),
+        )
+        fit = fit_gaussian(design, restricted=restricted)
+        assert explain_no_statsmodels(design) == ""
+        assert maximize_by_statsmodels(fit) == pytest.approx(fit.log_likelihood, rel=RELATIVE / 100)
+
+    def test_it_leaves_variances_that_are_not_the_best(self):
+        """From wrong variances it goes up, so that its value can differ from that of a wrong fit."""
+        fit = fitted(0, restricted=True)
+        wrong = replace(fit, sd=fit.sd * np.array([3.0, 1.0, 0.2, 2.0, 0.5]))
+        start = gaussian_likelihood(fit.design, wrong.sd / wrong.residual_sd, restricted=True).value
+        assert start < fit.log_likelihood - 1
+        assert maximize_by_statsmodels(wrong) == pytest.approx(fit.log_likelihood, rel=1e-3)
+
+    def test_large_tables_are_not_fitted(self):
+        design = build_design(np.random.default_rng(1).normal(size=(200, 6)), np.zeros(200, dtype=np.int64))
+        assert explain_no_statsmodels(design) == "statsmodels fits tables of at most 1,000 scores"
 
     @pytest.mark.parametrize("restricted", [True, False])
     def test_no_table_has_a_better_optimum(self, restricted):
