@@ -111,7 +111,7 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        separate = (STRENGTHS, DATA_SETS, FRAMES, STATSMODELS, INSPECT, LM_EVAL, *CLUSTER_MODULES)
+        separate = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL, *CLUSTER_MODULES)
         requesting = evaluating(modules)
         core = [
             tree
@@ -198,13 +198,10 @@ class TestDependencies:
         assert {"polars"} not in providers(node for node in modules[FRAMES].body if not isinstance(node, ast.If))
         assert declared(PROJECT["optional-dependencies"]["polars"]) == {"polars"}
 
-    def test_statsmodels_is_an_extra_that_is_imported_when_a_mixed_model_is_fitted(
-        self, modules: dict[Path, ast.Module]
-    ) -> None:
+    def test_statsmodels_is_imported_when_a_mixed_model_is_fitted(self, modules: dict[Path, ast.Module]) -> None:
         importing = {path for path, tree in modules.items() if {"statsmodels"} in providers(ast.walk(tree))}
         assert importing == {STATSMODELS}
         assert {"statsmodels"} not in providers(modules[STATSMODELS].body)
-        assert declared(PROJECT["optional-dependencies"]["mixed"]) == {"statsmodels"}
 
     @pytest.mark.parametrize(("module", "extra"), [(INSPECT, "inspect"), (LM_EVAL, "lm-eval")])
     def test_each_hook_needs_the_extra_of_its_harness(

@@ -1,9 +1,9 @@
 """Test whether one model is better than another.
 
 Compares two models on the prompts that both have scores for. Reports the difference with clustered errors, exact tests,
-the smallest detectable difference, and the prompts where one model is better. If the metric has bounds, the verdict
-holds whatever the missing scores are. `pairing_gain` is the number of times as many prompts that different prompts for
-the two models would need. The prompts are assumed to be a sample.
+the smallest detectable difference, and the prompts where one model is better. If the metric has bounds, the test
+keeps its level whatever the missing scores are. `pairing_gain` is the number of times as many prompts that different
+prompts for the two models would need. The prompts are assumed to be a sample.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/comparison.md.
@@ -74,27 +74,26 @@ def analyze(
     validate(find_problems(scores.models, (model_a, model_b), level=level, margin=margin, **options))
     shared = select_shared(scores, clusters, select_pair(scores.models, model_a, model_b))
     pair = scores.without_imputed().Q[:, [scores.models.index(name) for name in shared.models]]
-    unshared = find_unshared(shared.models, len(shared.a), shared.n_only)
-    validate({**unshared, **check_finite(pair)})
+    validate({**find_unshared(shared.models, len(shared.a), shared.n_only), **check_finite(pair)})
     finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed, margin=margin)
     advantage = finding.comparison.advantage
-    flips = tables.list_flips(shared, prompts, advantage, order_flips(advantage, seed))
     return Report(
         finding,
         summary=summarize(finding),
+        compared=shared.models,
+        leaders=finding.leaders,
         prompt_values={"advantage_of_a": PromptValues(prompt_ids=shared.scores.prompt_ids, values=advantage)},
         task_values={"difference": {task.task: task.difference for task in finding.tasks}},
-        tables={"tasks": tables.list_by_task(finding.tasks), "flips": flips},
+        tables={
+            "tasks": tables.list_by_task(finding.tasks),
+            "flips": tables.list_flips(shared, prompts, advantage, order_flips(advantage, seed)),
+        },
         figures={
             "differences": partial(figures.draw_differences, finding, shared.scores.metric),
             "flips": partial(figures.draw_flips, finding),
         },
         warnings=[
             *list_clustering_warnings(shared.groups, shared.cluster),
-            *collect_warnings(
-                finding,
-                higher_is_better=shared.scores.higher_is_better,
-                metric=shared.scores.metric,
-            ),
+            *collect_warnings(finding, higher_is_better=shared.scores.higher_is_better, metric=shared.scores.metric),
         ],
     )

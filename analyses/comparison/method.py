@@ -66,6 +66,12 @@ class ModelComparison(Finding):
         return self.imputed or self.comparison
 
     @property
+    def leaders(self) -> tuple[str, ...]:
+        """The model that is ahead; both if their means are equal."""
+        mean = self.decisive.best.mean
+        return self.models if mean == 0 else self.models[:1] if mean > 0 else self.models[1:]
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The interval of the difference, for every value of the missing scores."""
         best = self.decisive.best

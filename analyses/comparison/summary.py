@@ -76,12 +76,12 @@ def _headline(finding: ModelComparison) -> str:
         return f"{ahead} is ahead of {behind} by {size}, on too few prompts for a test."
     numbers = f"({_describe_interval(finding)}{_p(finding.pvalue)})"
     if finding.pvalue <= 1 - pair.level:
-        whatever = " whatever the missing scores are" if is_open else ""
+        whatever = " also with missing scores at their bounds" if is_open else ""
         return f"{ahead} is better than {behind} by {size}{whatever} {numbers}."
     if is_open and pair.pvalue <= 1 - pair.level:
         return (
             f"Undecided, because scores are missing: {ahead} is better than {behind} by {size} on the {pair.n:,} "
-            f"shared prompts ({_p(pair.pvalue)}), but not whatever the missing scores are {numbers}."
+            f"shared prompts ({_p(pair.pvalue)}), but not with missing scores at their bounds {numbers}."
         )
     if best.mean == 0:
         return f"{names[0]} and {names[1]} have equal means{' on the shared prompts' if is_open else ''}."

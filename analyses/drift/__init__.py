@@ -2,7 +2,7 @@
 
 Compares each run of a model with its previous run on the prompts that both have scores for. The test is McNemar's exact
 one for scores of 0 and 1, else the paired t-test, with Holm's correction. If the metric has bounds, a change is
-significant only if it is whatever the missing scores are. The result holds for these prompts. With
+significant only if it is with missing scores at both bounds. The result holds for these prompts. With
 `--task-effects random` it holds for other tasks like these, with errors clustered by task. A significant step means
 that model, harness or settings changed; it does not show which of them. The table `changed` lists the prompts whose
 scores differ.
@@ -26,6 +26,7 @@ from analyses.drift.summary import collect_warnings, summarize
 from analyses.drift.validation import find_problems
 from analyses.presentation.validation import validate
 from tracker.queries.clusters import Clusters
+from tracker.queries.comparing.run_means import estimate_run_means
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
@@ -67,14 +68,15 @@ def analyze(
         }
     )
     groups = group_rows(clusters.align(scores.prompt_ids))
+    means = estimate_run_means(history, clusters)
     finding = find_drift(history, series, groups, cluster=clusters.field, level=level)
     return Report(
         finding,
         summary=summarize(finding),
         tables={
-            "runs": tables.list_by_run(history, finding.steps),
+            "runs": tables.list_by_run(history, finding.steps, means),
             "changed": tables.list_changed_prompts(history, finding.steps, prompts),
         },
-        figures={"history": partial(figures.draw_history, history, finding)},
+        figures={"history": partial(figures.draw_history, history, finding, means)},
         warnings=[*list_clustering_warnings(groups, clusters.field), *collect_warnings(history, finding.steps)],
     )

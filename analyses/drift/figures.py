@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analyses.drift.method import Drift
 from tracker.figures.canvas import FAINT, INK, SERIES, add_explanation, create_figure, shorten, style_axes
+from tracker.queries.comparing.run_means import RunMean
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:
@@ -22,18 +24,19 @@ LABEL_ROOM = 0.045
 """Least distance of two numbers of runs, as a share of the range of the means."""
 
 
-def draw_history(runs: RunHistory, finding: Drift) -> Figure:
+def draw_history(runs: RunHistory, finding: Drift, run_means: Sequence[RunMean]) -> Figure:
     """The mean of every run over time; steps that are more than chance are drawn bold.
 
     Args:
         runs: of all models.
         finding: the steps between them.
+        run_means: of each run.
     """
     scores = runs.scores
     series = sorted(runs.columns_by_model.items(), key=lambda line: (-len(line[1]), line[0]))
     series = [line for line in series if len(line[1]) > 1] or series
     lines = series[:MAX_LINES]
-    means = np.array([mean for _, mean in runs.means])
+    means = np.array([mean.mean for mean in run_means])
     dated = all(runs.runs[column].is_dated for _, columns in lines for column in columns)
     figure = create_figure(7.5, 4.2, "Mean of each run over time; bold steps are more than chance")
     axes = figure.subplots()

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from analyses.numerics.comparing.run_steps import RunStep, score_changes
 from analyses.presentation.table_columns import number_column
+from tracker.queries.comparing.run_means import RunMean
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 
 
-def list_by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
+def list_by_run(history: RunHistory, steps: Sequence[RunStep], means: Sequence[RunMean]) -> pa.Table:
     """One row for each run; what changed since the run before it is null for the first of a model."""
     steps_by_column = {step.after: step for step in steps}
     before = [steps_by_column.get(column) for column in range(len(history.runs))]
@@ -26,8 +27,10 @@ def list_by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
             "label": pa.array([run.label for run in history.runs], pa.string()),
             "when": pa.array([run.when for run in history.runs], pa.timestamp("us", tz="UTC")),
             "is_dated": pa.array([run.is_dated for run in history.runs], pa.bool_()),
-            "n_prompts": pa.array([n for n, _ in history.means], pa.int64()),
-            "mean": number_column([mean for _, mean in history.means]),
+            "n_prompts": pa.array([mean.n for mean in means], pa.int64()),
+            "mean": number_column([mean.mean for mean in means]),
+            "mean_low": number_column([mean.low for mean in means]),
+            "mean_high": number_column([mean.high for mean in means]),
             "since": pa.array([None if step is None else history.runs[step.before].id for step in before], pa.int64()),
         }
         | {

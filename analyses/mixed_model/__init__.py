@@ -47,6 +47,7 @@ SCHEME = "mixed-model"
         "first place on other tasks": "n_pairs",
         "covariates": "covariates.n_tests",
     },
+    leader_tests=("first place", "first place on other tasks"),
 )
 def analyze(
     scores: StoredScores,

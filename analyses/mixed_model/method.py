@@ -230,7 +230,9 @@ def _fit_by_statsmodels(fit: MixedFit) -> Metric:
     if fit.response == "logistic":
         return Undefined("statsmodels has no likelihood of crossed effects for scores of 0 and 1")
     reason = explain_no_statsmodels(fit.design)
-    return Undefined(reason) if reason else maximize_by_statsmodels(fit)
+    if reason:
+        return Undefined(reason)
+    return finite_or_undefined(maximize_by_statsmodels(fit), "statsmodels reaches no finite likelihood")
 
 
 def _rank_clustered(scores: PerformanceMatrix, column: int, level: float) -> tuple[int, int] | None:

@@ -96,7 +96,9 @@ def _list_evidence(finding: MixedModel) -> Iterator[str]:
         yield (f"All {k} models are ranked, although {missing}. Assumption: missing at random, given the effects.")
     if finding.tests:
         yield _describe_tests(finding)
-    is_confirmed = isinstance(finding.by_statsmodels, float) and not _has_better_fit(finding)
+    is_confirmed = isinstance(confirmed := finding.by_statsmodels, float) and (
+        abs(confirmed - fit.log_likelihood) <= EQUAL * abs(fit.log_likelihood)
+    )
     yield (
         f"Data: {fit.design.n_scores:,} scores of {k} models on {finding.n_prompts:,} prompts in {len(finding.tasks)} "
         f"task{'s' * (len(finding.tasks) != 1)}.{' statsmodels fits the same likelihood.' * is_confirmed}"

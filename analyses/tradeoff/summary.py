@@ -114,6 +114,11 @@ def collect_warnings(
         f"No line from Constant to Random among the {' and '.join(systems)} points: {reason}."
         for reason, systems in without_line.items()
     ]
+    policies = {record.id: (record.selection or {}).get("missing", "common") for record in chosen.records}
+    if differing := [f"{key} ({policy})" for key, policy in policies.items() if policy != "common"]:
+        messages.append(
+            f"Findings with another policy for missing scores than common: {join_names(differing, MAX_NAMES)}."
+        )
     if is_by_id:
         messages.append("Findings were chosen by ID. Check in the table of points that their options agree.")
         stale = [f"{record.id} ({record.stale})" for record in chosen.records if record.stale]

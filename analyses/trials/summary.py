@@ -118,8 +118,8 @@ def collect_warnings(finding: Trials, trials: TrialScores) -> list[str]:
     table = trials.scores
     if finding.repeated and table.missing == "bounds" and not table.is_complete:
         warnings.append(
-            "Intervals of means and pass rates hold whatever the missing scores are; `within_low` to `between_high` in "
-            "the table `models` are the range of the variances."
+            "Intervals of means and pass rates unite those with the scores of missing prompts at both bounds; "
+            "`within_low` to `between_high` in the table `models` are the range of the variances."
         )
     if finding.repeated and table.linearized is not None:
         warnings.append("Imputed scores have no trials: variances and pass rates use the measured prompts.")

@@ -45,7 +45,7 @@ def test_the_range_is_that_of_all_completions_and_the_worst_case_is_tested(lower
     assert metrics["shared.pvalue"] == finding.comparison.pvalue < finding.pvalue < 0.05
     assert finding.interval[0] < least < finding.comparison.best.mean < most < finding.interval[1]
     assert "model 0 is better than model 1" in summarize(finding).headline
-    assert "whatever the missing scores are" in summarize(finding).headline
+    assert "also with missing scores at their bounds" in summarize(finding).headline
     test = next(text for text in summarize(finding).evidence if text.startswith("Test: "))
     assert "exact McNemar. " in test
     assert f"against the model ahead; on the shared prompts p = {finding.comparison.pvalue:.2g}." in test

@@ -48,7 +48,8 @@ def describe_comparison(comparison: BaselineComparison) -> str:
     """Return how a model differs from its baseline, in one sentence."""
     pair, status = comparison.pair, comparison.status
     baseline = "its earlier results" if pair.model == pair.baseline else f"its baseline {pair.baseline}"
-    prompts = f"{comparison.n_prompts:,} prompt{'s' * (comparison.n_prompts != 1)} of {pair.benchmark}"
+    n = comparison.n_compared or comparison.n_prompts
+    prompts = f"{n:,} prompt{'s' * (n != 1)} of {pair.benchmark}"
     if status == IDENTICAL:
         return f"{pair.model} has the same scores as {baseline} on {prompts}."
     size = f"{abs(comparison.difference):.4f}"
@@ -119,7 +120,8 @@ def _list_evidence(result: GateResult) -> Iterator[str]:
         yield ""
         yield from (f"- {escape_markdown(sentence)}" for sentence in item.evidence)
         if item.n_unshared:
-            yield f"- {item.n_unshared:,} prompts have a score of only one of the two and are not compared."
+            compared = "not compared" if item.missing == "common" else f"compared under --missing {item.missing}"
+            yield f"- {item.n_unshared:,} prompts have a score of only one of the two and are {compared}."
         yield ""
         yield "</details>"
         yield ""

@@ -311,6 +311,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
             param_hint="'--runs'",
         )
     runs = tuple(map(int, keys))
+    missing, preferred = split_policy(options.pop("missing", None))
     return Selection(
         benchmark=options.pop("benchmark"),
         metric=options.pop("metric"),
@@ -326,10 +327,21 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         filter=options.pop("filter"),
         against=options.pop("against", None),
         cluster=options.pop("cluster", None),
-        missing=options.pop("missing", None),
+        missing=missing,
+        preferred=preferred,
         min_coverage=options.pop("min_coverage", None),
         task_effects=options.pop("task_effects", None),
     )
+
+
+def split_policy(missing: Policy | None) -> tuple[Policy | None, Policy | None]:
+    """Return the policy that the user chose, and the one that a setting prefers: it gives way where it cannot be used.
+
+    Args:
+        missing: value of the option ``--missing`` of the current command, which has no default but the setting.
+    """
+    source = click.get_current_context().get_parameter_source("missing")
+    return (None, missing) if source == click.core.ParameterSource.DEFAULT else (missing, None)
 
 
 def split_values(values: tuple[str, ...]) -> tuple[str, ...]:

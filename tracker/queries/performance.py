@@ -187,7 +187,7 @@ class PerformanceMatrix(AnalysisInput, NotebookResult):
         min_coverage: float = MIN_COVERAGE,
         *,
         is_ranked: NDArray[np.bool_] | None = None,
-        favoured: tuple[str, ...] = (),
+        favoured: tuple[str, ...] | None = None,
     ) -> PerformanceMatrix:
         """Return the matrix after a policy for missing scores.
 

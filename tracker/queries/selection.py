@@ -61,7 +61,9 @@ class Selection:
             ``none`` makes each prompt a separate cluster. None is ``task`` if task effects are random, else ``none``.
         missing: policy for missing scores; see `tracker.queries.ranking.missing`. None is the default of the command or
             analysis, see `choose_policy`; matrices loaded with it have the scores as stored.
-        favoured: names of models whose missing scores are the best ones under ``worst``, for extreme completions.
+        preferred: policy that is used where it can be, such as that of a setting, if ``missing`` is None.
+        favoured: names of models whose missing scores are the best ones under ``worst``, for an extreme completion:
+            there, every missing score of a model that takes part is filled in. None is no completion.
         min_coverage: share of the prompts, in [0, 1], that a model must have scores for; others take no part. A task of
             which a model has a smaller share counts as missing. Not used without a policy. None is the default of the
             command or analysis; see `least_coverage`.
@@ -85,7 +87,8 @@ class Selection:
     against: str | None = None
     cluster: str | None = None
     missing: Policy | None = None
-    favoured: tuple[str, ...] = ()
+    preferred: Policy | None = None
+    favoured: tuple[str, ...] | None = None
     min_coverage: float | None = None
     task_effects: TaskEffects | None = None
 
@@ -97,6 +100,7 @@ class Selection:
     def as_json(self) -> dict[str, Any]:
         """The fields that differ from the defaults, in JSON types; with a policy also the least coverage."""
         values = asdict(self) | {"min_coverage": None if self.missing is None else self.least_coverage}
+        del values["preferred"], values["favoured"]
         choices = {name: value for name, value in values.items() if value not in (None, ())}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
 

@@ -209,6 +209,8 @@ class Report:
         verdict: its lines in the verdict on the benchmark, or a function that returns them for the names of the models
             that the leaderboard ranks first; not stored.
         ranked_by: how its first ranking ranks, such as ``by win rate``, for a reader who knows the leaderboard.
+        compared: names of the models that it compares, if not all: its leader is one of them, and is not compared with
+            that of the leaderboard.
         leaders: names of the models that it ranks first; by default those of its first ranking, else those with the
             best mean of the scores it uses.
     """
@@ -224,6 +226,7 @@ class Report:
     filter: FilterDecisions | None = None
     verdict: Sequence[VerdictLine] | Callable[[Sequence[str]], Sequence[VerdictLine]] = ()
     ranked_by: str = ""
+    compared: tuple[str, ...] = ()
     leaders: tuple[str, ...] = ()
 
 
@@ -239,6 +242,7 @@ def analysis(
     verdict_limit: int | None = None,
     tests: Mapping[str, Sequence[str]] | None = None,
     n_tests: Mapping[str, str] | None = None,
+    leader_tests: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -250,6 +254,7 @@ def analysis(
     verdict_limit: int | None = None,
     tests: Mapping[str, Sequence[str]] | None = None,
     n_tests: Mapping[str, str] | None = None,
+    leader_tests: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -271,6 +276,8 @@ def analysis(
             from the source.
         n_tests: a literal mapping from each of these tests that is a family to the metric with its number of
             hypotheses.
+        leader_tests: a literal tuple of those of these tests that are about the model that is first: where missing
+            scores change that model, there is no test.
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
             other than ``bounds``.
         policies: policies that the analysis treats itself. Under ``bounds`` and ``impute``, it otherwise runs under

@@ -249,13 +249,14 @@ def _list_task_values(
 
 
 def _list_ranked_models(session: Session, key: int, rankings: Mapping[str, RankedModels]) -> list[Row]:
+    """Return the rows of ``ranking``; several runs of one model have none there, since it has a row for each model."""
     models = dict(session.execute(sa.select(tables.model.c.name, tables.model.c.id)).all()) if rankings else {}
     rows: list[Row] = []
     for scheme, ranked in rankings.items():
         columns = [getattr(ranked, name) for name in ("rank", "score", "low", "high", "rank_low", "rank_high")]
         for place, model in enumerate(ranked.models):
             numbers = [None if values is None else _finite(values[place]) for values in columns]
-            if numbers[0] is not None and numbers[1] is not None:
+            if model in models and numbers[0] is not None and numbers[1] is not None:
                 rows.append((key, scheme, models[model], *numbers))
     return rows
 

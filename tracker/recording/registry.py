@@ -25,7 +25,12 @@ def discover_tests() -> dict[str, tuple[DeclaredTest, ...]]:
 
     return {
         name: tuple(
-            DeclaredTest(name=test, pvalues=tuple(pvalues), n_tests=plugin.options.get("n_tests", {}).get(test, ""))
+            DeclaredTest(
+                name=test,
+                pvalues=tuple(pvalues),
+                n_tests=plugin.options.get("n_tests", {}).get(test, ""),
+                is_of_leader=test in plugin.options.get("leader_tests", ()),
+            )
             for test, pvalues in plugin.options["tests"].items()
         )
         for name, plugin in discover_analyses().items()

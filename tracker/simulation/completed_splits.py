@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.ranking.completions import load_completions
-from tracker.queries.ranking.leaders import find_leaders
 from tracker.queries.selection import Selection
 from tracker.recording.finding import Report
 from tracker.recording.inputs.combined_report import combine_reports
@@ -37,7 +36,7 @@ def load_tables(session: Session, selection: Selection) -> dict[str, Performance
         return {"scores": load_performance_matrix(session, chosen)}
 
     measured = load(replace(selection, missing="common"))
-    completions = load_completions(load, selection, find_leaders(session, selection), measured)
+    completions = load_completions(load, selection, measured)
     return {"": measured["scores"], **{item.label: item.inputs["scores"] for item in completions}}
 
 

@@ -220,7 +220,9 @@ def fill_bounds(
 def _directed_pvalues(
     pvalues: NDArray[np.float64], ahead: NDArray[np.bool_], incomplete: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return one p-value for each pair: of the direction that no missing score can turn; 1 if there is none.
+    """Return one p-value for each pair: the larger one of both extremes, 1 if missing scores can turn the difference.
+
+    The worst case alone keeps the level. The opposite extreme has a larger difference, but may have a larger error.
 
     Args:
         pvalues: ``(k, k)`` of the worst case of the row.
@@ -228,7 +230,7 @@ def _directed_pvalues(
         incomplete: ``(k,)`` columns with missing scores; p-values of other pairs are symmetric.
     """
     is_open = (incomplete[:, None] | incomplete) & ~ahead & ~ahead.T & ~np.isnan(pvalues)
-    return np.where(is_open, 1.0, np.where(ahead.T, pvalues.T, pvalues))
+    return np.where(is_open, 1.0, np.fmax(pvalues, pvalues.T))
 
 
 def _adjust_pairs(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:

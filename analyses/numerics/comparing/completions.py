@@ -2,7 +2,8 @@
 
 No completion of the scores has a smaller advantage of the first model, prompt by prompt, than the one with every
 missing score set against it. A test of that completion that rejects "the first model is not better" keeps its level
-whatever is missing. The interval is united over that completion and the opposite one.
+whatever is missing. The p-value is the larger one of that completion and the opposite one, whose error may be larger,
+and the interval unites both.
 
 Source: Horowitz and Manski 2000, "Nonparametric analysis of randomized experiments with missing covariate and outcome
 data".
@@ -41,20 +42,21 @@ class ComparedCompletions:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the difference, united over all values of the missing scores."""
-        return self.worst.best.low, self.best.best.high
+        """The interval of the difference, united over both extremes."""
+        ends = [(part.best.low, part.best.high) for part in (self.worst, self.best)]
+        return min(low for low, _ in ends), max(high for _, high in ends)
 
     @property
     def pvalue(self) -> float:
-        """The p-value in the direction that no missing score can turn; 1 if there is none."""
+        """The larger p-value of both extremes; 1 if missing scores can turn the difference."""
         return 1.0 if self.decisive is None else self.decisive.pvalue
 
     @property
     def decisive(self) -> PairedComparison | None:
-        """The completion against the model that is ahead in both; None if missing scores can turn the difference."""
-        if self.worst.best.mean > 0:
-            return self.worst
-        return self.best if self.best.best.mean < 0 else None
+        """The extreme with the larger p-value; None if missing scores can turn the difference."""
+        if self.worst.best.mean > 0 or self.best.best.mean < 0:
+            return max(self.worst, self.best, key=lambda part: part.pvalue)
+        return None
 
     def scaled(self, exponent: int) -> ComparedCompletions:
         """Return the numbers in the unit of scores times 2**exponent."""
@@ -98,5 +100,6 @@ def compare_completions(
 
 
 def unite_equivalence(worst: Equivalence, best: Equivalence) -> Equivalence:
-    """Return the test of equivalence that holds for both completions, and for all between them."""
-    return replace(worst, low=worst.low, high=best.high, pvalue=max(worst.pvalue, best.pvalue))
+    """Return the test of equivalence that holds for both extremes."""
+    low, high = min(worst.low, best.low), max(worst.high, best.high)
+    return replace(worst, low=low, high=high, pvalue=max(worst.pvalue, best.pvalue))

@@ -212,7 +212,8 @@ def _step(
             for for_old, for_new in ((best, worst), (worst, best))
         )
     turnable = 1.0 if np.isfinite(least.pvalue) else np.nan
-    pvalue = least.pvalue if least is most or least.mean > 0 else most.pvalue if most.mean < 0 else turnable
+    is_turnable = least is not most and least.mean <= 0 <= most.mean
+    pvalue = turnable if is_turnable else float(np.fmax(least.pvalue, most.pvalue))
     known, least, most = (part.scaled(exponent) for part in (known, least, most))
     shared_groups = groups.rows(shared) if n else groups
     return RunStep(
@@ -225,8 +226,8 @@ def _step(
         least=least.mean,
         most=most.mean,
         stderr=known.stderr,
-        low=least.low,
-        high=most.high,
+        low=float(np.fmin(least.low, most.low)),
+        high=float(np.fmax(least.high, most.high)),
         pvalue=pvalue,
         holm=np.nan,
         n_better=int((turned > 0).sum()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,7 @@ def explain_no_statsmodels(design: CrossedDesign) -> str:
     Args:
         design: of a linear model.
     """
-    if design.n_scores > MAX_SCORES:
-        return f"statsmodels fits tables of at most {MAX_SCORES:,} scores"
-    return "" if find_spec("statsmodels") else "statsmodels is not installed: pip install '.[mixed]'"
+    return f"statsmodels fits tables of at most {MAX_SCORES:,} scores" if design.n_scores > MAX_SCORES else ""
 
 
 def maximize_by_statsmodels(fit: MixedFit) -> float:

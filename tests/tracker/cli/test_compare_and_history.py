@@ -54,7 +54,7 @@ class TestCompare:
         assert re.search(r"2 of \d+ that org/a \(A\) does better on; 2 of \d+ that org/b \(B\) does", result.stdout)
         assert len(result.output.splitlines()) <= 40
         assert "What is 1" in result.stdout or "What is 2" in result.stdout
-        assert "whatever the missing scores are" in " ".join(result.stdout.split())
+        assert "also with missing scores at their bounds" in " ".join(result.stdout.split())
         assert "Caveat: 1 score is missing. On all 240 prompts" in result.stdout
 
     def test_as_json_it_holds_everything_that_is_printed(self, url: str) -> None:
@@ -121,7 +121,7 @@ class TestMissingScores:
         assert len({row["prompt_id"] for row in common}) == 239
         assert {row["model"] for row in rows("--missing", "common", "--min-coverage", "1")} == {"org/a"}
         shared = call("compare", "b", "org/a", "org/b", "--missing", "common", "--flips", "0", "--database", url)
-        assert "whatever the missing scores are" not in shared.stdout
+        assert "missing scores at their bounds" not in shared.stdout
         for command in (("export", "scores", "b"), ("plan", "b", "--effect", "0.1"), ("models", "related", "b")):
             with pytest.raises(SelectionError, match="Scores are missing, of 240 prompts: org/b "):
                 call(*command, "--missing", "fail", "--database", url)

@@ -204,11 +204,11 @@ class TestVerdict:
         command = next(check.command for check in checks if check.line.topic == "models listed apart")
         assert command == "suffrage leaderboard gaps --min-coverage 0.8"
 
-    def test_the_policy_for_missing_scores_reaches_only_analyses_that_support_it(self, two_leaders: sa.Engine) -> None:
+    def test_the_policy_for_missing_scores_reaches_every_analysis(self, two_leaders: sa.Engine) -> None:
         verdict = load_verdict(two_leaders, Selection(benchmark="quiz", missing="bounds"))
         topics = {check.line.topic: check.command for check in verdict.checks}
         assert "--missing bounds" in topics["equal weights of tasks"]
-        assert topics["weights of prompts"] == "suffrage analyze weight-robustness quiz"
+        assert topics["weights of prompts"] == "suffrage analyze weight-robustness quiz --missing bounds"
         assert "mixed model" in topics, verdict.warnings
 
     def test_it_works_on_both_engines(self, filled: sa.Engine) -> None:

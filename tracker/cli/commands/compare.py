@@ -121,9 +121,9 @@ def command(
 ) -> None:
     """Compare two models prompt by prompt.
 
-    Uses the prompts that both models have scores for; the verdict and its interval hold whatever the missing scores
-    are. Shows the mean difference, exact tests, the smallest detectable difference, the difference by task, and the
-    prompts where one model is better. Also shows how many more prompts a comparison without pairing would need.
+    Uses the prompts that both models have scores for; the test and the interval keep their level whatever the missing
+    scores are. Shows the mean difference, exact tests, the smallest detectable difference, the difference by task, and
+    the prompts where one model is better. Also shows how many more prompts a comparison without pairing would need.
 
     MODEL_A and MODEL_B are model names, or run:7 for a single run. Nothing is recorded without --record.
 

@@ -49,7 +49,17 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     if output_format != "table":
         print_rows(rows, output_format)
         return
-    short = [{**dataclasses.asdict(row), "headline": _headline(row), "data": _narrowed(row.selection)} for row in rows]
+    policies: dict[str, set[object]] = {}
+    for row in rows:
+        policies.setdefault(row.name, set()).add((row.selection or {}).get("missing"))
+    short = [
+        {
+            **dataclasses.asdict(row),
+            "headline": _headline(row),
+            "data": _narrowed(row.selection, has_several_policies=len(policies[row.name]) > 1),
+        }
+        for row in rows
+    ]
     optional = {"data": any(row["data"] for row in short), "status": any(row["status"] == "failed" for row in short)}
     columns = [name for name in COLUMNS if optional.get(name, True)]
     print_rows(
@@ -64,10 +74,19 @@ def _explain_none(benchmark: str | None, name: str | None) -> str:
     return f"No findings{scope} yet. Record one: `{command_line}`"
 
 
-def _narrowed(selection: Mapping[str, Any] | None) -> str:
-    """What was chosen of the benchmark's data, such as a filter; '' where all was."""
-    chosen = (selection or {}).items()
-    return format_value({name: value for name, value in chosen if name != "benchmark" and value not in _plain(name)})
+def _narrowed(selection: Mapping[str, Any] | None, *, has_several_policies: bool) -> str:
+    """What was chosen of the benchmark's data, such as a filter; '' where all was.
+
+    Args:
+        selection: as recorded.
+        has_several_policies: whether findings of the analysis differ in the policy for missing scores.
+    """
+    chosen = {
+        name: value
+        for name, value in (selection or {}).items()
+        if name != "benchmark" and (value not in _plain(name) or (name == "missing" and has_several_policies))
+    }
+    return format_value(chosen)
 
 
 def _plain(name: str) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ REGRESSION_CODE = 3
 @click.option("--min-coverage", cls=SettingOption, type=click.FloatRange(0, 1), default=MIN_COVERAGE,
               show_default=True, metavar="SHARE",
               help="Share of the prompts that both must have scores for, from 0 to 1. Less is an error.")  # fmt: skip
-@click.option("--missing", cls=SettingOption, type=click.Choice(POLICIES), default="common", show_default=True,
+@click.option("--missing", type=click.Choice(POLICIES), default="common", show_default=True,
               help=f"Treatment of prompts that only one of the two has a score for. {describe_policies()}")  # fmt: skip
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File to append the Markdown summary to.")  # fmt: skip

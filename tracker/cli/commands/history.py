@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 COLUMNS: Mapping[str, str] = {
     "benchmark": "benchmark", "model": "model", "run": "run", "label": "label", "when": "when", "n_prompts": "n",
-    "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
+    "mean": "mean", "mean_low": "mean low", "mean_high": "mean high", "change": "change", "low": "95 % low",
+    "high": "95 % high", "holm": "p (Holm)",
     "n_better": "better", "n_worse": "worse",
 }  # fmt: skip
-DROP_ORDER = ("n", "label", "better", "worse", "95 % low", "95 % high")
+DROP_ORDER = ("n", "label", "better", "worse", "mean low", "mean high", "95 % low", "95 % high")
 
 
 @click.command(cls=Command)
@@ -50,9 +51,9 @@ def command(
     """Show how scores changed from run to run.
 
     Follows one model over its benchmarks, or all models of one benchmark. Each run is compared with the model's
-    previous run on the prompts that both have scores for. Intervals and tests hold whatever the missing scores are.
-    P-values are adjusted for all steps on the benchmark with Holm's method. Nothing is recorded: use `suffrage analyze
-    drift BENCHMARK` for that.
+    previous run on the prompts that both have scores for. Intervals and tests keep their level whatever the missing
+    scores are. P-values are adjusted for all steps on the benchmark with Holm's method. Nothing is recorded: use
+    `suffrage analyze drift BENCHMARK` for that.
 
     Examples:
         suffrage history mmlu_pro

@@ -49,7 +49,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     is tested on the prompts both have scores for, with Holm's correction. Errors and intervals are about these tasks.
     With --task-effects random they are about other tasks like these; the first line gives the leader's ranks for both.
     Prompts are assumed to be a sample of those that matter. With --weights, means and errors are weighted and there are
-    no rank intervals. Intervals hold for every value of missing scores that the metric allows.
+    no rank intervals. Intervals keep their level for every value of missing scores that the metric allows.
 
     Examples:
         suffrage leaderboard mmlu_pro

@@ -10,7 +10,14 @@ import click
 
 from tracker.cli.commands.analyze import print_recorded
 from tracker.cli.help_text import Group
-from tracker.cli.options import database_option, missing_options, mlflow_options, split_option, split_values
+from tracker.cli.options import (
+    database_option,
+    missing_options,
+    mlflow_options,
+    split_option,
+    split_policy,
+    split_values,
+)
 from tracker.cli.parameter_options import parameter_option
 from tracker.cli.progress import progress
 from tracker.cli.values.setting_option import SettingOption
@@ -218,17 +225,17 @@ def split(
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
     from tracker.queries.sql import tables
-    from tracker.simulation.baselines import split as split_prompts
     from tracker.simulation.completed_splits import load_tables, simulate_tables
 
     engine, run = connect(database, create=False), tables.run.c
-    splits = split_values(options.pop("split"))
+    chosen, preferred = split_policy(missing)
     selection = Selection(
         benchmark=benchmark,
         metric=metric,
         models=split_values(models),
-        split=splits,
-        missing=missing,
+        split=split_values(options.pop("split")),
+        missing=chosen,
+        preferred=preferred,
         min_coverage=min_coverage,
     )
     with transaction(engine, write=False) as session:
@@ -244,13 +251,27 @@ def split(
         "runs": {("scores", run_id): checksum for run_id, checksum in checksums},
     }
     mlflow = {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
-
-    def simulate(table: PerformanceMatrix, label: str) -> tuple[Provenance, Report]:
-        described = {**fields, "description": f"{fields['description']}{label and f', missing scores {label}'}"}
-        return _simulate(partial(split_prompts, table, n_tasks, seed=seed), described, seed=seed, **options)
-
+    simulate = partial(_simulate_split, fields=fields, n_tasks=n_tasks, seed=seed, options=options)
     provenance, report = simulate_tables(tables_of_scores, simulate)
     _record(engine, provenance, report, **mlflow)
+
+
+def _simulate_split(
+    table: PerformanceMatrix,
+    label: str,
+    *,
+    fields: Mapping[str, Any],
+    n_tasks: int,
+    seed: int,
+    options: Mapping[str, Any],
+) -> tuple[Provenance, Report]:
+    """Split one table of scores; the label describes its missing scores, '' without completion."""
+    from functools import partial
+
+    from tracker.simulation.baselines import split as split_prompts
+
+    described = {**fields, "description": f"{fields['description']}{label and f', missing scores {label}'}"}
+    return _simulate(partial(split_prompts, table, n_tasks, seed=seed), described, seed=seed, **options)
 
 
 def _simulate(

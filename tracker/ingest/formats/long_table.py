@@ -33,7 +33,7 @@ from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout
 from tracker.ingest.tables.scores.scales import unify_percentages
-from tracker.ingest.tables.table_rows import drop_filled, select_splits
+from tracker.ingest.tables.table_rows import describe_filled, drop_filled, select_splits
 
 NAME = "long-table"
 SPECIFICITY = 28
@@ -74,7 +74,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     problems.check()
     yield from blocks
     if n_filled:
-        yield f"left out {n_filled:,} scores that are not measured (column {role['filled_by']!r})"
+        yield describe_filled(n_filled, role)
     if layout.skipped:
         yield f"skipped unknown columns: {', '.join(layout.skipped)}"
 

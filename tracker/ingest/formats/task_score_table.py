@@ -27,7 +27,13 @@ from tracker.ingest.tables.layout import TableLayout, metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
 from tracker.ingest.tables.scores.directions import apply_direction
 from tracker.ingest.tables.scores.scales import advise_percentages, check_scales, unify_percentages
-from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
+from tracker.ingest.tables.table_rows import (
+    describe_filled,
+    describe_rows,
+    drop_filled,
+    drop_summaries,
+    select_splits,
+)
 
 NAME = "task-score-table"
 SPECIFICITY = 25
@@ -51,7 +57,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield a block per run and metric."""
     layout = require_layout(path, options, NAME)
     role = layout.roles
-    table = select_splits(read_rows(path), role, options, is_single=True)
+    table, n_filled = drop_filled(select_splits(read_rows(path), role, options, is_single=True), role)
+    if n_filled:
+        yield describe_filled(n_filled, role)
     table, summaries = drop_summaries(table, role["task"])
     if summaries:
         yield f"skipped rows that summarize the others: {describe_rows(summaries)}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.files.tabular.cells import factorize, is_missing, read_strings
+from tracker.ingest.files.tabular.cells import factorize, read_strings
 from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.names.column_headings import find_part_summaries, find_summary_rows, is_side_heading
@@ -18,6 +18,8 @@ from tracker.ingest.tables.names.name_shapes import name_kind
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
+FILLING = ("worst", "impute")
+"""Policies whose scores `suffrage export scores` marks in the column filled_by."""
 SETTING = re.compile(r"^\W*(?:\d+|zero|one|few)[\s\-]?shots?\b|^\W*(?:CoT|pass@\d+|maj@\d+)\W*$", re.I)
 """Cells that state how a task was evaluated."""
 PART = re.compile(r"^\s*[-–—+└↳•]+\s+")
@@ -78,8 +80,14 @@ def drop_filled(table: FileTable, roles: Mapping[str, str]) -> tuple[FileTable, 
     if "filled_by" not in roles:
         return table, 0
     coded = factorize(table, roles["filled_by"])
-    is_filled = np.array([bool(name) and not is_missing(name) for name in coded.names], dtype=np.bool_)[coded.rows]
+    is_filled = np.array([name in FILLING for name in coded.names], dtype=np.bool_)[coded.rows]
     return select_rows(table, ~is_filled), int(is_filled.sum())
+
+
+def describe_filled(n: int, roles: Mapping[str, str]) -> str:
+    """Return the warning about scores that `drop_filled` left out."""
+    scores = "score that is" if n == 1 else "scores that are"
+    return f"left out {n:,} {scores} not measured (column {roles['filled_by']!r})"
 
 
 def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]:

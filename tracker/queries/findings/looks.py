@@ -32,11 +32,13 @@ class DeclaredTest:
         name: of what is tested, such as ``difference``.
         pvalues: metrics of which the first that is defined is the p-value; that of a family is already adjusted for it.
         n_tests: the metric with the number of hypotheses; '' if it is one.
+        is_of_leader: whether it is about the model that is first.
     """
 
     name: str
     pvalues: tuple[str, ...]
     n_tests: str = ""
+    is_of_leader: bool = False
 
 
 Declared = Mapping[str, Sequence[DeclaredTest]]

@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,47 +47,47 @@ def accepted_policies(treated: Collection[Policy]) -> tuple[Policy, ...]:
     return tuple(name for name in POLICIES if name in treated or name in COMPLETED)
 
 
-def load_completions(
-    load: Load, selection: Selection, leaders: Sequence[str], measured: Mapping[str, Any]
-) -> tuple[Completion, ...]:
+def load_completions(load: Load, selection: Selection, measured: Mapping[str, Any]) -> tuple[Completion, ...]:
     """Load the completions of a policy; equal ones once, none if no score is missing.
 
     Args:
         load: loads the inputs.
         selection: its policy is one of `COMPLETED`.
-        measured: the inputs without completion.
-        leaders: models that the leaderboard ranks first.
+        measured: the inputs without completion; the leaders have the best mean of their scores.
 
     Raises:
         SelectionError: the metric has no bounds, or too many scores are missing to impute them.
     """
+    known = Completion(label="measured", inputs=measured)
     if selection.missing == "impute":
         completions = [Completion(label="imputed", inputs=load(selection))]
     else:
-        completions = _load_extremes(load, replace(selection, missing="worst"), leaders)
+        worst = replace(selection, missing="worst", favoured=())
+        completions = [Completion(label="all worst", inputs=load(worst))]
+        if completions[0].digests == known.digests:
+            return ()
+        leaders = next((loaded.leaders for loaded in measured.values() if getattr(loaded, "leaders", ())), ())
+        for label, favoured in _list_extremes(completions[0].inputs, set(leaders)).items():
+            inputs = load(replace(worst, favoured=tuple(sorted(favoured))))
+            completions.append(Completion(label=label, inputs=inputs))
     distinct: dict[tuple[str, ...], Completion] = {}
-    for completion in (Completion(label="measured", inputs=measured), *completions):
+    for completion in (known, *completions):
         distinct.setdefault(completion.digests, completion)
     return tuple(distinct.values())[1:]
 
 
-def _load_extremes(load: Load, worst: Selection, leaders: Sequence[str]) -> list[Completion]:
-    """Return the extreme completions.
+def _list_extremes(inputs: Mapping[str, Any], leaders: set[str]) -> dict[str, set[str]]:
+    """Return the models whose missing scores are the best ones, by label of the completion.
 
     Args:
-        load: loads the inputs.
-        worst: the selection under ``worst``.
-        leaders: models that the leaderboard ranks first.
+        inputs: of any completion.
+        leaders: names of models.
     """
-    first = load(worst)
-    models = {name for loaded in first.values() for name in getattr(loaded, "models", ())}
-    choices = {"all best": models}
-    if set(leaders) & models:
-        choices |= {"leader worst, rest best": models - set(leaders), "leader best, rest worst": models & set(leaders)}
-    return [
-        Completion(label="all worst", inputs=first),
-        *(
-            Completion(label=label, inputs=load(replace(worst, favoured=tuple(sorted(favoured)))))
-            for label, favoured in choices.items()
-        ),
-    ]
+    models = {name for loaded in inputs.values() for name in getattr(loaded, "models", ())}
+    if not leaders & models:
+        return {"all best": models}
+    return {
+        "all best": models,
+        "leader worst, rest best": models - leaders,
+        "leader best, rest worst": models & leaders,
+    }

@@ -42,7 +42,8 @@ class MissingPolicy:
         unit: unit of the rows, ``prompt`` or ``task``.
         worst, best: the metric's bounds in the order of merit; None without bounds.
         metric: its name.
-        favoured: names of models whose missing scores are the best ones under ``worst``.
+        favoured: names of models whose missing scores are the best ones under ``worst``; None unless the table is to
+            be completed.
     """
 
     name: Policy = "bounds"
@@ -51,7 +52,7 @@ class MissingPolicy:
     worst: float | None = None
     best: float | None = None
     metric: str = ""
-    favoured: tuple[str, ...] = ()
+    favoured: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +213,7 @@ def treat_rows(
         f"Missing scores are replaced by {policy.worst:g}, the worst possible score: {names}. The means of these "
         f"models are {bound} bounds. Errors and intervals treat the replaced scores as measured."
     )
-    values = np.where(np.isin(np.asarray(models), policy.favoured), policy.best, policy.worst)
+    values = np.where(np.isin(np.asarray(models), policy.favoured or ()), policy.best, policy.worst)
     return rows, fill_missing(Q, columns, values), (warning,)
 
 

@@ -59,8 +59,11 @@ def choose_policy(
     is_bounded = metric.worst is not None and metric.best is not None
     if selection.missing in NEED_BOUNDS and not is_bounded:
         raise without_bounds(metric.name)
-    chosen = selection.missing or default
-    return replace(selection, missing="common" if chosen in NEED_BOUNDS and not is_bounded else chosen)
+    preferred = selection.preferred
+    if preferred not in supported or (preferred in NEED_BOUNDS and not is_bounded):
+        preferred = None
+    chosen = selection.missing or preferred or default
+    return replace(selection, missing="common" if chosen in NEED_BOUNDS and not is_bounded else chosen, preferred=None)
 
 
 def check_policy(selection: Selection, supported: Sequence[Policy], subject: str) -> None:

@@ -79,7 +79,7 @@ def average_treated(scores: ScoresByTask, policy: MissingPolicy, is_treated: NDA
     """Return the means after a policy for missing scores.
 
     A task of which a run has less than the least coverage counts as missing: the run's scores there are not used, and
-    do not decide which prompts the others share.
+    do not decide which prompts the others share. Under ``worst`` every prompt has a score.
 
     Args:
         scores: of the prompts.
@@ -96,13 +96,15 @@ def average_treated(scores: ScoresByTask, policy: MissingPolicy, is_treated: NDA
     participants = select_participants(Q[is_measured], policy, models=scores.models, is_ranked=is_treated)
     if not participants.columns.any() and is_treated.all():
         raise no_participant(participants.excluded, policy)
+    is_completed = policy.name == "worst"
     has_few = (stored.coverage < policy.min_coverage - 1e-12) & (stored.n_prompts > 0) & participants.columns
+    has_few &= not is_completed
     treated = Q.copy()
     for i, task in enumerate(scores.tasks):
         rows = np.arange(len(Q))[scores.rows_of(task)]
         rows = rows[is_measured[rows]]
         treated[np.ix_(rows, has_few[i])] = np.nan
-        columns = participants.columns & ~np.isnan(treated[rows]).all(axis=0)
+        columns = participants.columns & (~np.isnan(treated[rows]).all(axis=0) | is_completed)
         kept, filled, _ = treat_rows(treated[rows], policy, columns, scores.models)
         treated[np.ix_(rows, columns)] = np.nan
         treated[np.ix_(rows[kept], columns)] = filled[:, columns]
@@ -110,7 +112,7 @@ def average_treated(scores: ScoresByTask, policy: MissingPolicy, is_treated: NDA
     gaps = _list_gaps(scores, stored, has_few, participants.columns)
     return replace(
         means,
-        coverage=stored.coverage,
+        coverage=np.where(participants.columns & is_completed, 1.0, stored.coverage),
         takes_part=participants.columns | ~is_treated,
         excluded=participants.excluded,
         warnings=(*participants.warnings, *_describe_policy(scores, means, policy, participants.columns), *gaps),

@@ -144,10 +144,10 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
         return {"scores": load_performance_matrix(session, chosen)}
 
     measured = load(replace(selection, missing="common"))
-    extremes = load_completions(load, selection, (), measured)
+    extremes = load_completions(load, selection, measured)
     completed = tuple(_relate(session, selection, item.inputs["scores"]) for item in extremes)
     related = _relate(session, selection, measured["scores"], completed)
-    if not completed:
+    if not completed or related.errors is None:
         return related
     n = len(completed)
     return replace(

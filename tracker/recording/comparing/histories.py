@@ -13,8 +13,11 @@ from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.catalogue.model_names import find_model
+from tracker.queries.clusters import Clusters, choose_task_effects
+from tracker.queries.comparing.run_means import estimate_run_means
 from tracker.queries.ranking.history import RunHistory, list_histories
-from tracker.queries.resolution import find_benchmark
+from tracker.queries.ranking.policy_choice import choose_policy
+from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import compute_report
 
@@ -169,13 +172,17 @@ def _list_selections(session: Session, selection: Selection) -> tuple[list[Selec
 
 def _load_history(engine: sa.Engine, selection: Selection) -> BenchmarkHistory:
     with transaction(engine, write=False) as session:
-        history = RunHistory.load(session, selection)
+        chosen = choose_policy(session, selection, default="bounds", subject="history")
+        tasks = select_tasks(session, find_benchmark(session, chosen.benchmark), chosen)
+        chosen = replace(chosen, task_effects=choose_task_effects(chosen, list(tasks.values())))
+        history = RunHistory.load(session, chosen)
+        means = estimate_run_means(history, Clusters.load(session, chosen))
     if any(len(columns) > 1 for columns in history.columns_by_model.values()):
         report = compute_report(engine, ANALYSIS, selection)
         return BenchmarkHistory(selection=selection, rows=tuple(report.tables["runs"].to_pylist()), report=report)
     rows = (
         {"model": run.model, "run": run.id, "label": run.label, "when": run.when, "is_dated": run.is_dated,
-         "n_prompts": n, "mean": mean}
-        for run, (n, mean) in zip(history.runs, history.means, strict=True)
+         "n_prompts": mean.n, "mean": mean.mean, "mean_low": mean.low, "mean_high": mean.high}
+        for run, mean in zip(history.runs, means, strict=True)
     )  # fmt: skip
     return BenchmarkHistory(selection=selection, rows=tuple(rows), report=None)

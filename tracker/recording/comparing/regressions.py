@@ -48,8 +48,10 @@ class BaselineComparison:
     Attributes:
         pair: the runs.
         n_prompts: prompts that both have scores for.
-        n_changed: shared prompts on which the two differ.
+        n_compared: prompts behind the means and the difference: those, and the ones that the policy adds.
+        n_changed: of these, prompts on which the two differ.
         n_unshared: prompts that only one of the two has a score for.
+        missing: policy for them.
         mean, baseline_mean: on the shared prompts, with those that the policy adds; None if undefined.
         difference: positive if the run is better than the baseline, whatever the metric's direction.
         low, high, pvalue: of the difference; None if undefined.
@@ -61,8 +63,10 @@ class BaselineComparison:
 
     pair: RunPair
     n_prompts: int
+    n_compared: int = 0
     n_changed: int = 0
     n_unshared: int = 0
+    missing: Policy = "common"
     mean: float | None = None
     baseline_mean: float | None = None
     difference: float = 0.0
@@ -85,7 +89,7 @@ class BaselineComparison:
 
         A regression is a significant difference whose interval lies below minus the margin.
         """
-        if self.n_changed == 0:
+        if self.n_changed == 0 and (self.missing == "common" or not self.n_unshared):
             return IDENTICAL
         if self.pvalue is None:
             return UNTESTED
@@ -146,8 +150,10 @@ def _compare(
     return BaselineComparison(
         pair=pair,
         n_prompts=int((measured.sum(axis=1) == 2).sum()),
+        n_compared=int(values["n_prompts"] or 0),
         n_changed=int(values["n_a_better"] or 0) + int(values["n_b_better"] or 0),
         n_unshared=int((measured.sum(axis=1) == 1).sum()),
+        missing=missing,
         mean=values["mean_a"],
         baseline_mean=values["mean_b"],
         difference=values["difference"] or 0.0,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import MAX_CAVEATS, MAX_EVIDENCE
 from tracker.queries.selection import Policy
-from tracker.recording.finding import Finding, Metric, Report, Undefined
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, VerdictLine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +37,19 @@ class CombinedFinding(Finding):
     Attributes:
         measured: the finding of measured scores.
         pvalues: the largest p-value of each test, by metric.
+        is_first_open: whether completions differ in the models that are first.
+
+    All other attributes are those of ``measured``.
     """
 
     measured: Finding
     pvalues: Mapping[str, float]
+    is_first_open: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "measured" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.measured, name)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -80,7 +91,7 @@ class TestRange:
 
     def describe(self) -> str:
         """Return its name and range."""
-        return f"the test of {self.test} (p from {self.low:.2g} to {self.high:.2g})"
+        return f"the test of {self.test} (p from {self.low:.3g} to {self.high:.3g})"
 
 
 def combine_reports(
@@ -101,39 +112,127 @@ def combine_reports(
     if not completed:
         return measured
     reports = {MEASURED: measured, **completed}
+    leaders = tuple(dict.fromkeys(name for report in completed.values() for name in report.leaders))
+    is_open = policy == "bounds" and len({frozenset(report.leaders) for report in completed.values()}) > 1
     ranges = _find_ranges(reports, tests) if policy == "bounds" else []
     combined = replace(
         measured,
-        finding=CombinedFinding(measured=measured.finding, pvalues={item.metric: item.high for item in ranges}),
+        finding=CombinedFinding(
+            measured=measured.finding, pvalues={item.metric: item.high for item in ranges}, is_first_open=is_open
+        ),
         tables={**measured.tables, TABLE: _list_metrics(reports)},
-        leaders=tuple(dict.fromkeys(name for report in completed.values() for name in report.leaders)),
+        leaders=leaders,
     )
     if policy == "impute":
-        return _add_caveat(combined, _describe_imputed(measured.leaders, combined.leaders))
-    is_first_open = len({frozenset(report.leaders) for report in reports.values() if report.leaders}) > 1
-    changes = [f"who is first ({join_names(combined.leaders, MAX_NAMES)})"] if is_first_open else []
-    changes += [
-        f"the test of {item.test} (p from {item.low:.2g} to {item.high:.2g})" for item in ranges if item.is_open
+        return _add_caveat(combined, _describe_imputed(measured.leaders, leaders))
+    combined = replace(
+        combined,
+        rankings={name: _unite_ranking(name, reports) for name in measured.rankings},
+        verdict=partial(_combine_verdicts, measured, tuple(completed.values())),
+    )
+    changes = [
+        *_list_changes(combined, reports, is_open=is_open),
+        *(item.describe() for item in ranges if item.is_open),
     ]
     if changes:
         combined = _state_changes(combined, changes)
-    facts = (
-        []
-        if is_first_open or not combined.leaders
-        else [f"the first place stays with {join_names(combined.leaders, MAX_NAMES)}"]
-    )
+    facts = []
+    if leaders and not is_open:
+        names = join_names(leaders, MAX_NAMES)
+        is_same = set(leaders) == set(measured.leaders)
+        facts = [f"the first place stays with {names}" if is_same else f"first is {names}"]
     if ranges:
-        facts.append(f"p at most {', '.join(f'{item.high:.2g} ({item.test})' for item in ranges)}")
+        facts.append(f"p at most {', '.join(f'{item.high:.3g} ({item.test})' for item in ranges)}")
     return _add_caveat(combined, _describe_bounds(facts, len(completed)))
 
 
+def _list_changes(combined: Report, reports: Mapping[str, Report], *, is_open: bool) -> Iterator[str]:
+    """Yield what completions change: who is first, by which rankings, and the rank interval of who is first.
+
+    Args:
+        combined: with united rankings.
+        reports: of measured scores and of completions.
+        is_open: whether completions differ in the leaders.
+    """
+    if is_open:
+        yield f"who is first ({join_names(combined.leaders, MAX_NAMES)})"
+        return
+    schemes = [
+        name
+        for name in combined.rankings
+        if len({list_first(report.rankings[name]) for report in reports.values() if name in report.rankings}) > 1
+    ]
+    if schemes and len(combined.rankings) > 1:
+        yield f"who is first by {join_names(schemes, MAX_NAMES)}"
+    for name, united in list(combined.rankings.items())[:1]:
+        leader = int(np.argmin(united.rank))
+        wide, narrow = _format_ranks(united, leader), _format_ranks(reports[MEASURED].rankings[name], leader)
+        if wide != narrow:
+            yield f"the ranks of {united.models[leader]} ({wide}, on measured scores {narrow})"
+
+
+def _format_ranks(ranking: RankedModels, column: int) -> str:
+    """Return the rank interval of a model; '' without one."""
+    if ranking.rank_low is None or ranking.rank_high is None:
+        return ""
+    return f"{ranking.rank_low[column]:g}–{ranking.rank_high[column]:g}"
+
+
+def list_first(ranking: RankedModels) -> frozenset[str]:
+    """Return the models with the best rank."""
+    best = np.nanmin(ranking.rank)
+    return frozenset(name for name, rank in zip(ranking.models, ranking.rank.tolist(), strict=True) if rank == best)
+
+
+def _unite_ranking(name: str, reports: Mapping[str, Report]) -> RankedModels:
+    """Return the ranking of measured scores, with intervals that unite those of all completions."""
+    measured = reports[MEASURED].rankings[name]
+    rankings = [report.rankings[name] for report in reports.values() if name in report.rankings]
+    ends = {}
+    for field, unite in (("low", np.fmin), ("high", np.fmax), ("rank_low", np.fmin), ("rank_high", np.fmax)):
+        united = getattr(measured, field)
+        for ranking in rankings:
+            values = getattr(ranking, field)
+            if united is not None and values is not None:
+                by_model = dict(zip(ranking.models, values.tolist(), strict=True))
+                united = unite(united, [by_model.get(model, np.nan) for model in measured.models])
+        ends[field] = united
+    return replace(measured, **ends)
+
+
+def _combine_verdicts(measured: Report, completed: Sequence[Report], leaders: Sequence[str]) -> tuple[VerdictLine, ...]:
+    """Return the lines of measured scores; the answer is ``maybe`` where a completion has another one.
+
+    Args:
+        measured: of measured scores.
+        completed: of each completion.
+        leaders: that the leaderboard ranks first.
+    """
+    by_topic: dict[str, set[str]] = {}
+    for report in completed:
+        for line in _list_lines(report, leaders):
+            by_topic.setdefault(line.topic, set()).add(line.leader_changes)
+    return tuple(
+        replace(line, leader_changes="maybe", text=f"{line.text} Missing scores can change this.")
+        if line.leader_changes != "unknown" and by_topic.get(line.topic, set()) - {line.leader_changes}
+        else line
+        for line in _list_lines(measured, leaders)
+    )
+
+
+def _list_lines(report: Report, leaders: Sequence[str]) -> Sequence[VerdictLine]:
+    return report.verdict(leaders) if callable(report.verdict) else report.verdict
+
+
 def _find_ranges(reports: Mapping[str, Report], tests: Sequence[DeclaredTest]) -> list[TestRange]:
-    """Return the p-values of each test that the first report has."""
+    """Return the p-values of each test that the first report has; 1 belongs to a leader that other reports lack."""
     every, ranges = [report.finding.metrics for report in reports.values()], []
+    is_one_leader = len({frozenset(report.leaders) for report in reports.values()}) == 1
     for test in tests:
         metric = next((name for name in test.pvalues if isinstance(every[0].get(name), float)), None)
         if metric is not None:
             values = [value for metrics in every if isinstance(value := metrics.get(metric), float)]
+            values += [1.0] if test.is_of_leader and not is_one_leader else []
             ranges.append(TestRange(test=test.name, metric=metric, low=min(values), high=max(values)))
     return ranges
 

@@ -82,6 +82,8 @@ class AnalysisInputs:
         report = add_warnings(self.warnings, report)
         if self.provenance.selection is None or not self.declaration.score_units:
             return report
+        if getattr(report.finding, "is_first_open", False):
+            return report
         return name_leaders(report, self.values, self.provenance.selection, self.leaders)
 
     def _compute_one(self, values: Sequence[Any], options: Mapping[str, Any]) -> Report:
@@ -139,7 +141,7 @@ def load_inputs(
         if leaders is None and selection and chosen and declaration.score_units:
             leaders = _find_leaders(session, declaration, selection, chosen)
         load = partial(_load_each, session, declaration, loaded={})
-        completions = load_completions(load, selection, leaders or (), inputs) if selection and is_completed else ()
+        completions = load_completions(load, selection, inputs) if selection and is_completed else ()
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     provenance = _describe_provenance(
         declaration, selection, parameters, inputs, benchmark.id if benchmark else None, as_read, completions

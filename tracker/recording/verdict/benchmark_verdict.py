@@ -220,7 +220,7 @@ def _run_in_verdict(
         with transaction(engine, write=False) as session:
             recorded = find_recorded_line(session, plugin.name, resolved, board)
         return [] if recorded is None else [VerdictCheck(line=recorded[0], command=f"suffrage show {recorded[1]}")]
-    accepted = _accepted(plugin.name, selection)
+    accepted = _accepted(plugin.name, selection, board)
     report = compute_report(
         engine,
         plugin.name,
@@ -239,11 +239,15 @@ def _is_plain(selection: Selection) -> bool:
     return selection.weights is None and selection.filter is None and selection.missing is None
 
 
-def _accepted(analysis: str, selection: Selection) -> Selection:
-    """Return the selection without a policy for missing scores, or task effects, that the analysis does not have."""
+def _accepted(analysis: str, selection: Selection, board: Leaderboard) -> Selection:
+    """Return the selection for an analysis: with the leaderboard's policy where scores are missing, and without task
+    effects that it does not have.
+    """
     declaration = load_declaration(analysis)
-    if selection.missing is not None and selection.missing not in declaration.policies:
-        selection = replace(selection, missing=None)
+    is_incomplete = any(row.rank is not None and row.coverage < 1 for row in board.rows)
+    is_open = selection.missing is None and board.missing == "bounds" and is_incomplete and board.unit == "prompt"
+    if is_open and "bounds" not in declaration.policies:
+        selection = replace(selection, missing="bounds")
     return selection if declaration.has_option("cluster") else replace(selection, task_effects=None, cluster=None)
 
 

@@ -33,7 +33,7 @@ def name_leaders(report: Report, inputs: Sequence[Any], selection: Selection, ex
     if not leaders:
         return report
     report = replace(report, leaders=leaders)
-    if not expected or set(leaders) == set(expected):
+    if not expected or report.compared or set(leaders) == set(expected):
         return report
     rule, first = _describe_rule(report, inputs, selection), join_names(expected, MAX_NAMES)
     return replace(report, summary=_add_to_headline(report.summary, join_names(leaders, MAX_NAMES), rule, first))
@@ -78,6 +78,8 @@ def _describe_rule(report: Report, inputs: Sequence[Any], selection: Selection) 
         return f"on the prompts that finding {selection.filter} keeps"
     if any(isinstance(loaded, TaskMatrix) for loaded in inputs):
         return "by mean over tasks, not prompts"
+    if selection.missing == "bounds":
+        return "with missing scores at their bounds"
     if selection.missing == "common":
         return "on the prompts that all models share"
     return f"with --missing {selection.missing}" if selection.missing in ("worst", "impute") else "by another rule"

@@ -136,12 +136,14 @@ def united_intervals(
     if not missing.any():
         result = estimate_means(Q, groups, weights, bounds, level)
         return result.low, result.high
-    ends = []
-    for bound, name in ((bounds[0], "low"), (bounds[1], "high")):
+    lows, highs = [], []
+    for bound in bounds:
         filled = Q if bound is None else np.where(missing, bound, Q)
         result = estimate_means(filled, groups, weights, bounds, level)
-        ends.append(np.where(np.isnan(filled).any(axis=0), np.nan, getattr(result, name)))
-    return ends[0], ends[1]
+        is_open = np.isnan(filled).any(axis=0)
+        lows.append(np.where(is_open, np.nan if bound is bounds[0] else np.inf, result.low))
+        highs.append(np.where(is_open, np.nan if bound is bounds[1] else -np.inf, result.high))
+    return np.minimum(*lows), np.maximum(*highs)
 
 
 def _equal_patterns(seen: NDArray[np.bool_]) -> list[NDArray[np.int64]]:

@@ -73,7 +73,9 @@ def export_scores(
     if runs.unit == "task":
         table = build_task_score_table(session, benchmark, selection, runs)
     else:
-        table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers, only=prompt_ids)
+        table = build_prompt_score_table(
+            session, benchmark, selection, runs, answers=not no_answers, only=prompt_ids, every=all_runs
+        )
         table.warnings[:0] = warnings
         table.warnings[:0] = list_filter_warnings(session, benchmark, selection)
     table.warnings.extend(list_unverified_warnings(session, [run.id for run in runs.runs]))

@@ -60,6 +60,7 @@ def build_prompt_score_table(
     *,
     answers: bool = True,
     only: NDArray[np.int64] | None = None,
+    every: bool = False,
 ) -> StreamedTable:
     """Return a row per score, run by run: model, prompt, task, metric, score and trial, run, and answer.
 
@@ -72,6 +73,7 @@ def build_prompt_score_table(
         answers: whether to add the model's answers. Answers without a score then have separate rows, unless a metric is
             selected.
         only: keys of the prompts to export, ascending; None for all.
+        every: whether every complete run is exported.
     """
     import pyarrow as pa
 
@@ -98,7 +100,7 @@ def build_prompt_score_table(
     with_answers = answers and _has_answers(session, chosen)
     filled = None
     if selection.missing in FILLING:
-        filled = fill_scores(session, benchmark, selection, chosen, prompt_ids)
+        filled = fill_scores(session, selection, chosen, prompt_ids, every=every)
     warnings = [] if filled is None else list(filled.warnings)
     schema = _schema(with_answers, filled is not None)
     batches = _batches(session, texts, chosen, schema, filled, selection.metric is None, warnings)

@@ -199,23 +199,31 @@ def test_a_split_at_random_is_one_of_each_table(store: sa.Engine) -> None:
 
 
 class TestCompletions:
-    def labels(self, store: sa.Engine, leaders: tuple[str, ...], **choices: Any) -> list[str]:
+    def labels(self, store: sa.Engine, **choices: Any) -> list[str]:
         with transaction(store, write=False) as session:
-            selection = Selection(benchmark="gaps", min_coverage=COVERAGE, missing="bounds", **choices)
+            selection = Selection(benchmark="gaps", missing="bounds", **choices)
 
             def load(chosen: Selection) -> dict[str, PerformanceMatrix]:
                 return {"scores": load_performance_matrix(session, chosen)}
 
             measured = load(replace(selection, missing="common"))
-            return [item.label for item in load_completions(load, selection, leaders, measured)]
+            return [item.label for item in load_completions(load, selection, measured)]
 
     def test_equal_ones_count_once(self, store: sa.Engine) -> None:
-        assert self.labels(store, ("best",), models=("best", "weak", "zero")) == ["all worst", "all best"]
-        assert self.labels(store, ("weak",), models=("best", "weak", "zero")) == ["all worst", "all best"]
-        assert self.labels(store, ("best",)) == list(FAVOURED)
+        assert self.labels(store) == list(FAVOURED)
+        assert self.labels(store, models=("best", "weak", "zero")) == ["all worst", "all best"]
+        assert self.labels(store, models=("gap", "other", "weak")) == list(FAVOURED)
+        assert self.labels(store, models=("weak", "zero")) == []
 
-    def test_without_leaders_there_are_two(self, store: sa.Engine) -> None:
-        assert self.labels(store, ()) == ["all worst", "all best"]
+    def test_a_task_with_few_scores_has_all_in_each(self, store: sa.Engine) -> None:
+        """A missing score is more than the least coverage of a task of 12 prompts leaves."""
+        selection = Selection(benchmark="gaps", missing="bounds")
+        report = compute_report(store, "voting-rules", selection, ANALYSES["voting-rules"])
+        for label in FAVOURED:
+            filled = compute_report(
+                store, "voting-rules", Selection(benchmark=label, missing="fail"), ANALYSES["voting-rules"]
+            )
+            assert column(report.tables[TABLE], label) == pytest.approx(numbers(filled.finding.metrics))
 
     def test_a_metric_without_bounds_has_none(self, sqlite_store: sa.Engine) -> None:
         add_scores(sqlite_store, gappy(), models=MODELS, metric="points", tasks=[f"t{i % 4}" for i in range(N)])
