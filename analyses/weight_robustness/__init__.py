@@ -27,7 +27,7 @@ from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import RankedModels, Report, analysis
 
 
-@analysis(in_verdict={"n_draws": 20_000}, missing="common", policies=("common", "worst", "impute", "fail"))
+@analysis(in_verdict={"n_draws": 5_000}, missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,

@@ -188,7 +188,7 @@ class TestVerdict:
         verdict = load_verdict(engine, Selection(benchmark="quiz"))
         line = next(check.line for check in verdict.checks if check.line.topic == "weights of prompts")
         assert line.leader_changes == "maybe"
-        assert line.text.startswith("One of A, B leads in all 20,000 random weightings")
+        assert line.text.startswith("One of A, B leads in all 5,000 random weightings")
 
     def test_lines_of_analyses_without_task_effects_stay_with_them(self, two_leaders: sa.Engine) -> None:
         topics = [
