@@ -19,8 +19,8 @@ from functools import partial
 from typing import Annotated
 
 from analyses.comparison import figures, tables
-from analyses.comparison.method import compare_pair, order_flips
-from analyses.comparison.shared_scores import select_pair, select_shared
+from analyses.comparison.method import ModelComparison, compare_pair, order_flips
+from analyses.comparison.shared_scores import SharedScores, select_pair, select_shared
 from analyses.comparison.summary import collect_warnings, summarize
 from analyses.comparison.validation import find_problems, find_unshared
 from analyses.presentation.validation import validate
@@ -92,8 +92,20 @@ def analyze(
             "differences": partial(figures.draw_differences, finding, shared.scores.metric),
             "flips": partial(figures.draw_flips, finding),
         },
-        warnings=[
-            *list_clustering_warnings(shared.groups, shared.cluster),
-            *collect_warnings(finding, higher_is_better=shared.scores.higher_is_better, metric=shared.scores.metric),
-        ],
+        warnings=_list_warnings(scores, shared, finding),
     )
+
+
+def _list_warnings(scores: PerformanceMatrix, shared: SharedScores, finding: ModelComparison) -> list[str]:
+    """Return what limits a comparison.
+
+    Args:
+        scores: of all models.
+        shared: of the two.
+        finding: the comparison.
+    """
+    return [
+        *list_clustering_warnings(shared.groups, shared.cluster),
+        *(scores.missing_warnings if scores.missing == "worst" else ()),
+        *collect_warnings(finding, higher_is_better=shared.scores.higher_is_better, metric=shared.scores.metric),
+    ]

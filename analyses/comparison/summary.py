@@ -142,9 +142,10 @@ def _describe_tests(finding: ModelComparison) -> str:
     if cases is None:
         return _describe_tests_of_pair(pair)
     if (case := cases.decisive) is not None:
+        side = "against" if (case is cases.worst) == (case.best.mean > 0) else "for"
         return (
-            f"{_describe_tests_of_pair(case)} Every missing score is set against the model ahead; on the shared "
-            f"prompts {_p(pair.pvalue)}."
+            f"{_describe_tests_of_pair(case)} Every missing score is set {side} the model ahead, which has the larger "
+            f"p; on the shared prompts {_p(pair.pvalue)}."
         )
     return f"Missing scores leave open who is ahead, so p = 1; on the shared prompts {_p(pair.pvalue)}."
 

@@ -48,7 +48,10 @@ def test_the_range_is_that_of_all_completions_and_the_worst_case_is_tested(lower
     assert "also with missing scores at their bounds" in summarize(finding).headline
     test = next(text for text in summarize(finding).evidence if text.startswith("Test: "))
     assert "exact McNemar. " in test
-    assert f"against the model ahead; on the shared prompts p = {finding.comparison.pvalue:.2g}." in test
+    assert (
+        f"against the model ahead, which has the larger p; on the shared prompts p = {finding.comparison.pvalue:.2g}."
+        in test
+    )
     assert (
         summarize(finding)
         .caveats[0]

@@ -150,15 +150,20 @@ def test_imputed_scores_give_the_metrics_of_the_imputed_table(store: sa.Engine, 
         assert "imputed scores have the structure of their fit" in report.summary.caveats[0]
 
 
-def test_a_finding_is_recorded_with_its_policy_and_can_be_reproduced(store: sa.Engine) -> None:
-    selection = Selection(benchmark="gaps", min_coverage=COVERAGE, missing="bounds")
-    recorded = run_analysis(store, "prompt-correlation", selection, {"n_permutations": 99})
+@pytest.mark.parametrize(("name", "min_coverage"), [("prompt-correlation", COVERAGE), ("mixed-model", None)])
+def test_a_finding_is_recorded_with_its_policy_and_can_be_reproduced(
+    store: sa.Engine, name: str, min_coverage: float | None
+) -> None:
+    selection = Selection(benchmark="gaps", min_coverage=min_coverage, missing="bounds")
+    recorded = run_analysis(store, name, selection, ANALYSES[name])
     with store.connect() as connection:
-        chosen = connection.execute(sa.text("SELECT selection FROM finding")).scalar_one()
+        query = sa.text("SELECT selection FROM finding WHERE id = :id")
+        chosen = connection.execute(query, {"id": recorded.finding_id}).scalar_one()
     assert '"missing": "bounds"' in chosen
     assert "favoured" not in chosen
     (again,) = reproduce(store, list_reproducible(store, [recorded.finding_id]))
-    assert again.result == "equal"
+    assert again.result == "equal", again.details
+    assert recorded.report.finding.n_prompts == N - len(MISSING) * (name != "mixed-model")  # of measured scores
 
 
 def test_a_complete_table_is_analyzed_once(store: sa.Engine) -> None:

@@ -45,6 +45,7 @@ class AnalysisInputs:
         values: its inputs.
         completions: the same with a score in place of each missing one, see `load_completions`.
         warnings: about the inputs.
+        missing_warnings: what the policy for missing scores did; not stated of a report on some of the models.
         leaders: those of the leaderboard.
     """
 
@@ -54,6 +55,7 @@ class AnalysisInputs:
     parameters: Mapping[str, Any]
     provenance: Provenance
     warnings: Sequence[str]
+    missing_warnings: Sequence[str] = ()
     leaders: Sequence[str] = ()
 
     def compute(self, workers: Workers, progress: Progress | None = None, device: str = CPU) -> Report:
@@ -79,7 +81,7 @@ class AnalysisInputs:
                 policy=self.provenance.selection.missing or "bounds",
                 tests=discover_tests().get(self.declaration.name, ()),
             )
-        report = add_warnings(self.warnings, report)
+        report = add_warnings((*self.warnings, *(() if report.compared else self.missing_warnings)), report)
         if self.provenance.selection is None or not self.declaration.score_units:
             return report
         if getattr(report.finding, "is_first_open", False):
@@ -120,6 +122,7 @@ def load_inputs(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     parameters = declaration.complete(explicit_parameters or {})
     check_selection(declaration, selection)
+    run = tables.run.c
     with transaction(engine, write=False) as session:
         share_matrices(session)
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
@@ -131,12 +134,11 @@ def load_inputs(
         used = {key for _, key in _list_runs(inputs)}
         warnings = (
             *list_notices(session),
-            *_list_input_warnings(session, declaration, selection, benchmark, inputs),
+            *_list_filter_warnings(session, declaration, selection, benchmark),
             *list_unverified_warnings(session, used),
         )
         if selection and benchmark and selection.metric is None:
             selection = replace(selection, metric=get_default_metric(session, benchmark.id))
-        run = tables.run.c
         stored = sa.select(run.id, run.checksum, run.status).where(run.id.in_(used))
         if leaders is None and selection and chosen and declaration.score_units:
             leaders = _find_leaders(session, declaration, selection, chosen)
@@ -153,23 +155,26 @@ def load_inputs(
         parameters=parameters,
         provenance=provenance,
         warnings=warnings,
+        missing_warnings=_list_missing_warnings(inputs),
         leaders=leaders or (),
     )
 
 
-def _list_input_warnings(
+def _list_missing_warnings(inputs: Mapping[str, AnalysisInput | None]) -> tuple[str, ...]:
+    """Return what the policy for missing scores did to the inputs, each once."""
+    return tuple(dict.fromkeys(text for item in inputs.values() for text in getattr(item, "missing_warnings", ())))
+
+
+def _list_filter_warnings(
     session: Session,
     declaration: Declaration,
     selection: Selection | None,
     benchmark: BenchmarkKey | None,
-    inputs: Mapping[str, AnalysisInput | None],
 ) -> tuple[str, ...]:
-    """Return the warnings about a filter of the prompts and about missing scores, each once."""
-    warnings: tuple[str, ...] = ()
+    """Return the warnings about a filter of the prompts."""
     if selection and benchmark and "filter" not in declaration.claimed_options:
-        warnings = list_filter_warnings(session, benchmark, selection)
-    treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
-    return (*warnings, *dict.fromkeys(treated))
+        return tuple(list_filter_warnings(session, benchmark, selection))
+    return ()
 
 
 def _load_each(
@@ -208,9 +213,10 @@ def _find_leaders(
         session: the store.
         declaration: of the analysis.
         selection: with the defaults of the analysis.
-        chosen: as the user made it.
+        chosen: as the user made it; the analysis's default of the least coverage is no choice.
     """
-    return find_leaders(session, replace(declaration.unclaimed(selection), min_coverage=chosen.min_coverage))
+    coverage = None if chosen.min_coverage == declaration.min_coverage else chosen.min_coverage
+    return find_leaders(session, replace(declaration.unclaimed(selection), min_coverage=coverage))
 
 
 def _describe_provenance(
