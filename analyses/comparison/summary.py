@@ -112,10 +112,12 @@ def _describe_missing(finding: ModelComparison) -> Iterator[str]:
     if cases is None:
         return
     n = f"{cases.n_missing:,} score{'s are' if cases.n_missing > 1 else ' is'} missing"
-    least, most = (format_difference(case.best.mean) for case in (cases.worst, cases.best))
+    ends, (ahead, behind) = (cases.worst.best.mean, cases.best.best.mean), finding.models
+    if finding.decisive.best.mean < 0:
+        ends, (ahead, behind) = (0.0 - ends[1], 0.0 - ends[0]), (behind, ahead)
     yield (
-        f"{n}. On all {cases.n:,} prompts the difference is therefore from {least} to {most}; --missing common uses "
-        "the shared prompts alone."
+        f"{n}. On all {cases.n:,} prompts the advantage of {ahead} over {behind} is therefore from "
+        f"{format_difference(ends[0])} to {format_difference(ends[1])}; --missing common uses the shared prompts alone."
     )
 
 

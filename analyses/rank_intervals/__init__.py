@@ -26,6 +26,8 @@ from analyses.rank_intervals.summary import collect_warnings, summarize
 from analyses.rank_intervals.validation import find_problems
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.leaderboard_intervals import measure_spreads
+from tracker.queries.ranking.leaderboard_result import describe_spreads
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models
 from tracker.recording.finding import Report, analysis
@@ -94,5 +96,8 @@ def analyze(
             "ranks": partial(figures.draw_ranks, ranks, finding.models),
             "separable": partial(figures.draw_separable_pairs, ranks, finding.models),
         },
-        warnings=collect_warnings(finding, groups),
+        warnings=[
+            *describe_spreads(*measure_spreads(scores, clusters), clusters.field),
+            *collect_warnings(finding, groups),
+        ],
     )

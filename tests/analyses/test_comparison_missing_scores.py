@@ -56,7 +56,8 @@ def test_the_range_is_that_of_all_completions_and_the_worst_case_is_tested(lower
         summarize(finding)
         .caveats[0]
         .startswith(
-            f"16 scores are missing. On all 200 prompts the difference is therefore from {least:.4f} to {most:.4f}"
+            "16 scores are missing. On all 200 prompts the advantage of model 0 over model 1 is therefore from "
+            f"{least:.4f} to {most:.4f}"
         )
     )
     assert not any("excluded" in text for text in collect_warnings(finding, higher_is_better=not lower, metric="m"))

@@ -107,7 +107,7 @@ def test_unrecorded_tests_are_counted_last_unless_they_repeat_recorded_ones(sqli
     new = ReportMetrics(key=UNRECORDED, analysis="comparison", about=("other",), metrics={"pvalue": 0.01})
     assert describe_looks(find_looks(engine, new), UNRECORDED, "b") == (
         "Looks: 2 recorded tests of b came before. Holm over all 3 leaves p = 0.03 (difference). "
-        "Tests that were not recorded, as this one, are not counted."
+        "Other tests that were not recorded are not counted, nor will this one be later."
     )
     again = ReportMetrics(key=UNRECORDED, analysis="comparison", about=DATA, metrics={"pvalue": 0.03})
     assert describe_looks(find_looks(engine, again), UNRECORDED, "b") == (

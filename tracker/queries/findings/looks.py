@@ -192,5 +192,8 @@ def describe_looks(looks: Sequence[Look], key: int, benchmark: str) -> str:
     number = "both" if len(looks) == 2 else f"all {len(looks)}"
     result = f". Holm over {number} leaves" if len(looks) > 1 else ", so Holm leaves"
     is_new = all(look.findings == (UNRECORDED,) for look in tests)
-    not_counted = "Tests that were not recorded, as this one, are not counted." if is_new else NOT_COUNTED
+    not_counted = NOT_COUNTED
+    if is_new:
+        later = "this one" if len(tests) == 1 else "these"
+        not_counted = f"Other tests that were not recorded are not counted, nor will {later} be later."
     return f"Looks: {line}{result} p = {join_names(left, MAX_TESTS)}. {not_counted}"

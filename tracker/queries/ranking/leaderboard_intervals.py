@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.queries.clusters import TASK, Clusters
+from tracker.queries.clusters import NONE, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.intervals.task_spread import measure_spread
+from tracker.statistics.intervals.task_spread import ClusterSpread, measure_spread
 from tracker.statistics.rank_intervals import RankIntervals, rank_intervals, rank_spans
 
 MAX_TESTED_MODELS = 2000
@@ -97,12 +97,31 @@ def find_task_spans(
 
 
 def _describe_tasks(scores: PerformanceMatrix, clusters: Clusters, ranks: RankIntervals) -> dict[str, Any]:
-    """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks."""
+    """Return how much tasks and clusters differ, and the ranks on these and on other tasks."""
     fixed, random = find_task_spans(scores, clusters, ranks)
-    if not fixed:
-        return {}
-    spread = measure_spread(scores.Q, _group_by_task(scores))
-    return {"ranks_on_these_tasks": fixed, "ranks_on_other_tasks": random, "task_spread": spread}
+    by_task, by_cluster = measure_spreads(scores, clusters)
+    return {
+        "ranks_on_these_tasks": fixed,
+        "ranks_on_other_tasks": random,
+        "task_spread": by_task if fixed else None,
+        "cluster_spread": by_cluster,
+    }
+
+
+def measure_spreads(scores: PerformanceMatrix, clusters: Clusters) -> tuple[ClusterSpread | None, ClusterSpread | None]:
+    """Return how much tasks differ, None without two named ones or without task effects; and clusters by another field.
+
+    Args:
+        scores: of the ranked models.
+        clusters: clusters and strata of the prompts.
+    """
+    by_task = by_cluster = None
+    if clusters.task_effects != "none" and clusters.n_named_tasks > 1:
+        by_task = measure_spread(scores.Q, _group_by_task(scores))
+    if clusters.field not in (NONE, TASK):
+        groups = replace(clusters, task_effects="none").group(scores.prompt_ids)
+        by_cluster = None if groups.problem else measure_spread(scores.Q, groups)
+    return by_task, by_cluster
 
 
 def _group_by_task(scores: PerformanceMatrix) -> Grouping:

@@ -109,6 +109,7 @@ class Leaderboard(NotebookResult):
         ranks_on_these_tasks, ranks_on_other_tasks: by model, the ends of the rank interval under fixed and under random
             task effects; empty for fewer than two named tasks, or if task effects are none.
         task_spread: how much tasks differ; None if it is not known.
+        cluster_spread: the same for clusters by another field; None without any.
     """
 
     benchmark: str
@@ -135,6 +136,7 @@ class Leaderboard(NotebookResult):
     ranks_on_these_tasks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     ranks_on_other_tasks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     task_spread: ClusterSpread | None = None
+    cluster_spread: ClusterSpread | None = None
 
     @property
     def is_clustered(self) -> bool:
@@ -246,18 +248,8 @@ class Leaderboard(NotebookResult):
         return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
 
     def describe_task_spread(self) -> str:
-        """Return how much tasks differ, and what that means for other tasks; '' if it is not known."""
-        spread = self.task_spread
-        if spread is None:
-            return ""
-        text = (
-            f"Tasks: intraclass correlation {spread.correlation:.3f}; design effect {spread.design_effect:.1f} "
-            "(variance of a mean on other tasks over that of independent prompts); "
-            f"{spread.n_effective:.1f} effective of {spread.n_clusters} tasks."
-        )
-        if spread.n_effective >= MIN_CLUSTERS:
-            return text
-        return f"{text} With fewer than {MIN_CLUSTERS}, ranks on other tasks like these are imprecise."
+        """Return how much tasks and clusters differ, and what that means; '' if it is not known."""
+        return " ".join(describe_spreads(self.task_spread, self.cluster_spread, self.cluster))
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -303,3 +295,28 @@ def describe_task_spans(fixed: tuple[int, int], random: tuple[int, int]) -> str:
 
 def _span(ends: tuple[int, int]) -> str:
     return f"{ends[0]}" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+
+
+def describe_spreads(tasks: ClusterSpread | None, clusters: ClusterSpread | None, field: str) -> list[str]:
+    """Return how much tasks differ, and how much clusters by another field, one text each.
+
+    Args:
+        tasks: of the tasks; None if it is not known.
+        clusters: of the clusters; None without any.
+        field: that defines the clusters.
+    """
+    texts = []
+    if tasks is not None:
+        few = f" With fewer than {MIN_CLUSTERS}, ranks on other tasks like these are imprecise."
+        meaning = "variance of a mean on other tasks over that of independent prompts"
+        texts.append(_describe_spread(tasks, "Tasks", "tasks", meaning) + few * (tasks.n_effective < MIN_CLUSTERS))
+    if clusters is not None:
+        meaning = "variance of a mean over that of independent prompts"
+        texts.append(_describe_spread(clusters, f"Clusters ({field})", "clusters", meaning))
+    return texts
+
+
+def _describe_spread(spread: ClusterSpread, title: str, noun: str, meaning: str) -> str:
+    effect = f"design effect {spread.design_effect:.1f} ({meaning})"
+    number = f"{spread.n_effective:.1f} effective of {spread.n_clusters} {noun}"
+    return f"{title}: intraclass correlation {spread.correlation:.3f}; {effect}; {number}."

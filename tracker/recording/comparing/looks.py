@@ -36,5 +36,5 @@ def describe_shared_looks(session: Session, shared: SharedBenchmarks) -> str:
     before = f"{len(looks)} recorded test{'s' * (len(looks) != 1)} of these benchmarks came before"
     return (
         f"Looks: {before}. Holm over them and these {len(tests)} leaves p = {left.min():.2g} ({source}). "
-        "Tests that were not recorded, as these, are not counted."
+        "Other tests that were not recorded are not counted, nor will these be later."
     )

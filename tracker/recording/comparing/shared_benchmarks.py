@@ -173,7 +173,7 @@ def _pool(models: tuple[str, str], rows: Sequence[SharedBenchmark], failed: Mapp
 
 
 def pool_rows(rows: Sequence[SharedBenchmark]) -> PooledDifference:
-    """Return the overall difference; its interval and p-value hold for every value of missing scores.
+    """Return the overall difference; its intervals and p-value unite those of both extremes of missing scores.
 
     Args:
         rows: at least `MIN_STUDIES` with positive errors, in one unit.
@@ -189,8 +189,13 @@ def pool_rows(rows: Sequence[SharedBenchmark]) -> PooledDifference:
             return pooled
         cases.append(pool_differences(*np.array(ends).T, largest=largest))
     worst, best = cases
-    pvalue = worst.pvalue if worst.mean > 0 else best.pvalue if best.mean < 0 else 1.0
-    return replace(pooled, low=min(pooled.low, worst.low), high=max(pooled.high, best.high), pvalue=pvalue)
+    is_turnable, every = worst.mean <= 0 <= best.mean, (pooled, *cases)
+    return replace(
+        pooled,
+        **{name: min(getattr(case, name) for case in every) for name in ("low", "predicted_low", "weighted_low")},
+        **{name: max(getattr(case, name) for case in every) for name in ("high", "predicted_high", "weighted_high")},
+        pvalue=1.0 if is_turnable else max(worst.pvalue, best.pvalue),
+    )
 
 
 def _explain_unpooled(row: SharedBenchmark, usable: Mapping[tuple[float, float] | None, int]) -> str:

@@ -55,13 +55,13 @@ def _count_better(shared: SharedBenchmarks) -> str:
 
 def _describe_spread(pooled: PooledDifference) -> Iterator[str]:
     yield (
-        f"True differences vary between benchmarks with a standard deviation of {pooled.tau:.4f}; on one more such "
-        f"benchmark the difference lies between {pooled.predicted_low:.4f} and {pooled.predicted_high:.4f}."
+        f"True differences vary between benchmarks with a standard deviation of {pooled.tau:.4f}; {LEVEL:.0%} "
+        f"prediction interval for one more such benchmark: {pooled.predicted_low:.4f} to {pooled.predicted_high:.4f}."
     )
     yield (
-        f"Random effects, benchmarks weighted equally; Student's t under their errors. Weighted by precision, the "
-        f"difference is {pooled.weighted_mean:.4f} ({LEVEL:.0%} interval {pooled.weighted_low:.4f} to "
-        f"{pooled.weighted_high:.4f}, which can be too narrow)."
+        f"Random effects, benchmarks weighted equally; Student's t under their errors. Weighted by precision "
+        f"(Hartung–Knapp), the difference is {pooled.weighted_mean:.4f} ({LEVEL:.0%} interval "
+        f"{pooled.weighted_low:.4f} to {pooled.weighted_high:.4f}, which can be too narrow)."
     )
 
 
