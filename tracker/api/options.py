@@ -215,7 +215,7 @@ def named_options(kind: type, defaults: Mapping[str, Any] | None = None) -> Call
 SELECTION_DEFAULTS: Mapping[str, Any] = {
     field.name: None if field.default == () else field.default
     for field in fields(Selection)
-    if field.name != "benchmark"
+    if field.name not in ("benchmark", "preferred", "favoured")
 } | {"min_coverage": MIN_COVERAGE}
 """Default of each option of a selection; None selects all."""
 ANALYSIS_DEFAULTS: Mapping[str, Any] = {**SELECTION_DEFAULTS, "min_coverage": None}

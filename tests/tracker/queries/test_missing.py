@@ -251,6 +251,16 @@ class TestChoice:
         assert self.choose(sqlite_store, default="common").as_json()["missing"] == "common"
         assert self.choose(sqlite_store, missing="fail").missing == "fail"
 
+    def test_a_preferred_policy_gives_way_where_it_cannot_be_used(self, sqlite_store: sa.Engine) -> None:
+        add_scores(sqlite_store, Q, models=MODELS)
+        assert self.choose(sqlite_store, preferred="worst").missing == "common"
+        assert self.choose(sqlite_store, preferred="impute").missing == "impute"
+        declare_bounds(sqlite_store)
+        chosen = self.choose(sqlite_store, preferred="worst")
+        assert (chosen.missing, chosen.preferred) == ("worst", None)
+        assert self.choose(sqlite_store, preferred="worst", missing="fail").missing == "fail"
+        assert self.choose(sqlite_store, preferred="worst", supported=("bounds", "common")).missing == "bounds"
+
     def test_without_bounds_of_the_metric_the_default_is_common(self, sqlite_store: sa.Engine) -> None:
         add_scores(sqlite_store, Q, models=MODELS)
         assert self.choose(sqlite_store).missing == "common"

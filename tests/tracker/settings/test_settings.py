@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.cli import suffrage
+from tracker.cli.options import split_policy
 from tracker.cli.values.setting_option import SettingOption
 from tracker.connections.store_url import DEFAULT_URL, database_url
 from tracker.errors import SettingsError
@@ -124,11 +125,16 @@ class TestOrder:
         chosen = command.make_context("compare", [*words, "--seed", "3", "--mlflow"]).params
         assert (chosen["seed"], chosen["no_mlflow"]) == (3, False)
 
-    def test_a_policy_that_a_command_does_not_support_does_not_apply_to_it(self) -> None:
+    @pytest.mark.parametrize(("words", "chosen"), [([], (None, "bounds")), (["--missing", "bounds"], ("bounds", None))])
+    def test_a_policy_of_a_setting_is_preferred_and_that_of_an_option_is_chosen(
+        self, words: list[str], chosen: tuple[str | None, str | None]
+    ) -> None:
         Path("suffrage.toml").write_text('missing = "bounds"\n')
         models = suffrage.get_command(None, "models")  # type: ignore[arg-type]
         related = models.get_command(None, "related")  # type: ignore[union-attr]
-        assert related.make_context("related", ["quiz"]).params["missing"] is None
+        context = related.make_context("related", ["quiz", *words])
+        with context:
+            assert split_policy(context.params["missing"]) == chosen
 
     def test_an_analysis_has_the_seed_of_the_file(self) -> None:
         Path("suffrage.toml").write_text("seed = 7\nworkers = 2\n")
@@ -153,7 +159,7 @@ class TestOrder:
         }
         assert exempt == {
             "ingest --metric", "export prompts --split", "demo --seed", "prompts import --seed", "evaluate --seed",
-            "evaluate --split",
+            "evaluate --split", "gate --missing",
         }  # fmt: skip
 
     @pytest.mark.parametrize(
