@@ -251,7 +251,7 @@ class TestChoice:
         assert self.choose(sqlite_store, default="common").as_json()["missing"] == "common"
         assert self.choose(sqlite_store, missing="fail").missing == "fail"
 
-    def test_a_preferred_policy_gives_way_where_it_cannot_be_used(self, sqlite_store: sa.Engine) -> None:
+    def test_a_preferred_policy_is_replaced_where_it_cannot_be_used(self, sqlite_store: sa.Engine) -> None:
         add_scores(sqlite_store, Q, models=MODELS)
         assert self.choose(sqlite_store, preferred="worst").missing == "common"
         assert self.choose(sqlite_store, preferred="impute").missing == "impute"
