@@ -27,8 +27,8 @@ from tracker.queries.embeddings import AllEmbeddings
 from tracker.queries.filtering.evidence import combine_evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
-from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
+from tracker.queries.ranking.imputed_scores import WholeScores
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterStability", "analyze"]

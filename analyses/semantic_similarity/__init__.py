@@ -38,8 +38,8 @@ from analyses.semantic_similarity.summary import (
 from analyses.semantic_similarity.tables import list_strongest_lines
 from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
-from tracker.queries.performance import WholeScores
 from tracker.queries.prompts import PromptTexts
+from tracker.queries.ranking.imputed_scores import WholeScores
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models

@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """Check new results against a baseline, for continuous integration.
 
-    Compares each model in RESULTS with its baseline on the prompts that both have scores for. The baseline is the same
-    model in --baseline-results, or the model that --baseline names. Nothing is stored.
+    Compares each model in RESULTS with its baseline, by default on the prompts that both have scores for. The baseline
+    is the same model in --baseline-results, or the model that --baseline names. Nothing is stored.
 
     A regression is a significant loss. With --margin, the whole interval must lie below minus the margin.
 

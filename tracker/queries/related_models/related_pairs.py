@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
-from tracker.queries.answers import load_answers
+from tracker.queries.answers import AnswerMatrix, load_answers
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.ranking.completions import load_completions
 from tracker.queries.ranking.policy_choice import choose_policy
@@ -137,16 +138,18 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
         SelectionError: the selection is empty, or scores are missing under ``fail``.
     """
     selection = choose_policy(session, selection, default="common", subject="the comparison of related models")
+    families, answers = FamilyLabels.load(session, selection), load_answers(session, selection)
+    relate = partial(_relate, families=families, answers=answers)
     if selection.missing != "bounds":
-        return _relate(session, selection, load_performance_matrix(session, selection).without_imputed())
+        return relate(load_performance_matrix(session, selection).without_imputed())
 
     def load(chosen: Selection) -> dict[str, PerformanceMatrix]:
         return {"scores": load_performance_matrix(session, chosen)}
 
     measured = load(replace(selection, missing="common"))
     extremes = load_completions(load, selection, measured)
-    completed = tuple(_relate(session, selection, item.inputs["scores"]) for item in extremes)
-    related = _relate(session, selection, measured["scores"], completed)
+    completed = tuple(relate(item.inputs["scores"]) for item in extremes)
+    related = relate(measured["scores"], completed=completed)
     if not completed or related.errors is None:
         return related
     n = len(completed)
@@ -161,26 +164,23 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
 
 
 def _relate(
-    session: Session,
-    selection: Selection,
     scores: PerformanceMatrix,
+    *,
+    families: FamilyLabels,
+    answers: AnswerMatrix,
     completed: tuple[RelatedModels, ...] = (),
 ) -> RelatedModels:
-    """Group the models of a selection.
+    """Group the models of some scores.
 
     Args:
-        session: the store.
-        selection: with a policy for missing scores.
-        scores: of the selection.
+        scores: after a policy for missing ones.
+        families: as stored.
+        answers: of these models, and perhaps of others.
         completed: the same models on completions of the table.
     """
-    answers = load_answers(session, selection).select(scores.run_ids)
-    related = relate_models(
-        scores,
-        FamilyLabels.load(session, selection),
-        answers if bool((answers.codes >= 0).any()) else None,
-        completed=completed,
-    )
+    chosen = answers.select(scores.run_ids)
+    has_answers = bool((chosen.codes >= 0).any())
+    related = relate_models(scores, families, chosen if has_answers else None, completed=completed)
     return replace(related, warnings=scores.missing_warnings)
 
 

@@ -176,8 +176,9 @@ def _load_history(engine: sa.Engine, selection: Selection) -> BenchmarkHistory:
         tasks = select_tasks(session, find_benchmark(session, chosen.benchmark), chosen)
         chosen = replace(chosen, task_effects=choose_task_effects(chosen, list(tasks.values())))
         history = RunHistory.load(session, chosen)
-        means = estimate_run_means(history, Clusters.load(session, chosen))
-    if any(len(columns) > 1 for columns in history.columns_by_model.values()):
+        has_steps = any(len(columns) > 1 for columns in history.columns_by_model.values())
+        means = [] if has_steps else estimate_run_means(history, Clusters.load(session, chosen))
+    if has_steps:
         report = compute_report(engine, ANALYSIS, selection)
         return BenchmarkHistory(selection=selection, rows=tuple(report.tables["runs"].to_pylist()), report=report)
     rows = (
