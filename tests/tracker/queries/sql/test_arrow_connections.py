@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,13 +34,21 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def count_connections(store: sa.Engine) -> int:
-    """Connections to the store's database, this one not among them."""
-    with store.connect() as connection:
-        query = (
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-        )
-        return int(connection.scalar(sa.text(query)) or 0)
+    """Connections to the store's database, this one not among them.
+
+    A server ends a process some time after its connection is closed: up to 30 seconds are left to it.
+    """
+    query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    end = time.monotonic() + 30
+    while True:
+        with store.connect() as connection:
+            count = int(connection.scalar(sa.text(query)) or 0)
+        if not count or time.monotonic() > end:
+            return count
+        time.sleep(0.05)
 
 
 def test_the_types_of_a_server_are_read_once(postgres_url: str, opened: list[str]) -> None:
