@@ -69,8 +69,9 @@ package: .venv/package.stamp
 audit: .venv/audit.stamp
 	$(BIN)/python tests/audit.py
 
+# Every test, with new examples, and what each has measured. Takes hours: TESTS=tests/tracker/statistics runs a part.
 soak: .venv/all.stamp
-	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random --verify-stores
+	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random --verify-stores $(TESTS)
 
 clean:
 	rm -rf .venv

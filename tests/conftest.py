@@ -160,6 +160,24 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         _keep_files_in_memory()
         os.environ[SERVER_FOLDER] = str(Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}")
+        config.pluginmanager.register(_Measurements(config))
+
+
+class _Measurements:
+    """Show what soak tests measured: the last lines that each of them printed, whichever worker ran it."""
+
+    N_LINES = 40
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        lines = [line for line in report.capstdout.splitlines() if line.strip()]
+        if report.when == "call" and report.passed and "soak" in report.keywords and lines:
+            terminal = self._config.pluginmanager.getplugin("terminalreporter")
+            terminal.ensure_newline()
+            for line in [report.nodeid, *(f"    {line}" for line in lines[-self.N_LINES :])]:
+                terminal.write_line(line)
 
 
 def pytest_collection_finish() -> None:

@@ -103,39 +103,34 @@ class TestFew:
 class TestMany:
     @pytest.mark.parametrize("n", [60, 400])
     @pytest.mark.parametrize("pair", [binary_pair, continuous_pair])
-    def test_naive_intervals_hold_the_truth_of_93_to_97_of_a_hundred_benchmarks(self, pair, n, capsys):
+    def test_naive_intervals_hold_the_truth_of_93_to_97_of_a_hundred_benchmarks(self, pair, n):
         result = naive_coverage(pair, n, 2000)
-        with capsys.disabled():
-            print(f"\nnaive t, {pair.__name__}, {n} prompts: {result:.2%}")
+        print(f"\nnaive t, {pair.__name__}, {n} prompts: {result:.2%}")
         assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("n", [100, 400])
-    def test_bca_intervals_do_so_for_skewed_scores(self, n, capsys):
+    def test_bca_intervals_do_so_for_skewed_scores(self, n):
         result = bca_coverage(continuous_pair, n, 2000, 1999)
-        with capsys.disabled():
-            print(f"\nBCa, {n} prompts: {result:.2%}")
+        print(f"\nBCa, {n} prompts: {result:.2%}")
         assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("by_cluster", [0.0, 0.05, 0.25, 0.6])
     @pytest.mark.parametrize("sizes", [EQUAL, MMLU_PRO_SIZES])
-    def test_clustered_intervals_do_so_with_fourteen_clusters(self, sizes, by_cluster, capsys):
+    def test_clustered_intervals_do_so_with_fourteen_clusters(self, sizes, by_cluster):
         result = clustered_coverage(sizes, 2000, by_cluster=by_cluster)
-        with capsys.disabled():
-            print(f"\nCR1, clusters of {min(sizes)} to {max(sizes)}, sd {by_cluster}: {result:.2%}")
+        print(f"\nCR1, clusters of {min(sizes)} to {max(sizes)}, sd {by_cluster}: {result:.2%}")
         assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("by_cluster", [0.0, 0.25])
-    def test_very_unequal_clusters_need_cr2(self, by_cluster, capsys):
+    def test_very_unequal_clusters_need_cr2(self, by_cluster):
         item, second = (clustered_coverage(UNEQUAL, 2000, by, by_cluster) for by in ("CR1", "CR2"))
-        with capsys.disabled():
-            print(f"\none cluster of 61 %, sd {by_cluster}: CR1 {item:.2%}, CR2 {second:.2%}")
+        print(f"\none cluster of 61 %, sd {by_cluster}: CR1 {item:.2%}, CR2 {second:.2%}")
         assert item < 0.9
         assert second >= 0.93
 
     @pytest.mark.parametrize("clustered", [True, False])
     @pytest.mark.parametrize("sizes", [EQUAL, MMLU_PRO_SIZES])
-    def test_all_ranks_lie_in_their_intervals_at_once_in_at_least_94_of_a_hundred(self, sizes, clustered, capsys):
+    def test_all_ranks_lie_in_their_intervals_at_once_in_at_least_94_of_a_hundred(self, sizes, clustered):
         result = rank_coverage(sizes, 2000, clustered=clustered)
-        with capsys.disabled():
-            print(f"\nall ranks at once, clusters of {min(sizes)} to {max(sizes)}, clustered {clustered}: {result:.2%}")
+        print(f"\nall ranks at once, clusters of {min(sizes)} to {max(sizes)}, clustered {clustered}: {result:.2%}")
         assert result >= 0.94

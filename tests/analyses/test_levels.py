@@ -100,10 +100,9 @@ def test_every_analysis_with_a_pvalue_has_a_measured_level():
 
 @pytest.mark.soak
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_level_of_comparisons(design, capsys):
+def test_the_level_of_comparisons(design):
     levels = levels_of(design, N_TABLES)
-    with capsys.disabled():
-        print(f"\ncomparison, {design}: " + ", ".join(f"{name} {level:.2%}" for name, level in levels.items()))
+    print(f"\ncomparison, {design}: " + ", ".join(f"{name} {level:.2%}" for name, level in levels.items()))
     is_discrete = design.startswith("0") and DESIGNS[design][1] != "random"  # the summary is McNemar's test
     for name, level in levels.items():
         assert level <= 0.07, name
@@ -113,18 +112,17 @@ def test_the_level_of_comparisons(design, capsys):
 @pytest.mark.soak
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("kind", ["none", "random"])
-def test_the_level_of_drift(kind, binary, capsys):
+def test_the_level_of_drift(kind, binary):
     rng, (groups, tasks), low = np.random.default_rng(12), groups_of(EVEN, kind), 0
     for _ in range(N_TABLES):
         low += compare_runs(null_pair(rng, tasks, kind, binary=binary), [[0, 1]], groups)[0].pvalue <= 0.05
-    with capsys.disabled():
-        print(f"\ndrift, task effects {kind}, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}")
+    print(f"\ndrift, task effects {kind}, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}")
     assert 0.032 <= low / N_TABLES <= 0.07
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("binary", [True, False])
-def test_the_family_wise_level_of_single_tasks(binary, capsys):
+def test_the_family_wise_level_of_single_tasks(binary):
     """McNemar's test is discrete: if one more outcome of each task were rejected, the level would exceed 5 %."""
     rng, (_, tasks), low, one_more = np.random.default_rng(13), groups_of([40] * 9, "fixed"), 0, 0
     for _ in range(N_TABLES):
@@ -135,16 +133,15 @@ def test_the_family_wise_level_of_single_tasks(binary, capsys):
         options = {"is_binary": binary, "level": 0.95}
         rows = task_differences(Q[:, 0], Q[:, 1], Q[:, 0] - Q[:, 1], tasks.astype(str), None, **options)
         low += min(row.holm for row in rows) <= 0.05
-    with capsys.disabled():
-        beyond = f", {one_more / N_TABLES:.2%} with one more outcome of each task" if binary else ""
-        print(f"\nany of nine tasks, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}{beyond}")
+    beyond = f", {one_more / N_TABLES:.2%} with one more outcome of each task" if binary else ""
+    print(f"\nany of nine tasks, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}{beyond}")
     assert low / N_TABLES <= 0.07
     assert low / N_TABLES >= 0.032 or (binary and one_more / N_TABLES > 0.05)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", [(100, 3), (500, 3), (100, 4), (500, 4), (100, 6), (200, 12), (500, 12)])
-def test_the_family_wise_level_of_near_copies(shape, capsys):
+def test_the_family_wise_level_of_near_copies(shape):
     """Independent models and prompts that differ; a near-copy also needs an excess of a third, which is rare.
 
     The test is discrete: with one more disagreement, the pairs that are then rejected would exceed 5 %.
@@ -158,9 +155,8 @@ def test_the_family_wise_level_of_near_copies(shape, capsys):
         fewer = replace(errors, disagreements=errors.disagreements - 1)
         one_more += np.nanmin(fewer.holm) <= LEVEL
         n_copies += errors.near_copies.any()
-    with capsys.disabled():
-        texts = f"any pair significant {significant / N_TABLES:.2%}, any near-copy {n_copies / N_TABLES:.2%}"
-        texts += f"; {one_more / N_TABLES:.2%} if one more disagreement were rejected"
-        print(f"\nnear-copies, {n} x {k}: {texts}")
+    texts = f"any pair significant {significant / N_TABLES:.2%}, any near-copy {n_copies / N_TABLES:.2%}"
+    texts += f"; {one_more / N_TABLES:.2%} if one more disagreement were rejected"
+    print(f"\nnear-copies, {n} x {k}: {texts}")
     assert max(significant, n_copies) / N_TABLES <= 0.07
     assert significant / N_TABLES >= 0.032 or one_more / N_TABLES > 0.05

@@ -81,7 +81,7 @@ SPREADS = {
     ("shape", "missing", "binary"),
     [((140, 8, 14), 0.0, False), ((60, 8, 6), 0.1, False), ((60, 8, 4), 0.1, False), ((280, 8, 14), 0.0, True)],
 )
-def test_ranks_on_other_tasks_hold_whatever_the_spread_of_each_model_over_tasks(shape, missing, binary, name, capsys):
+def test_ranks_on_other_tasks_hold_whatever_the_spread_of_each_model_over_tasks(shape, missing, binary, name):
     """Eight models in pairs of equal ones: a wrong rank interval is one that a false difference has shortened."""
     n_tables, model, deviation = 600, np.repeat(np.arange(4.0), 2), SPREADS[name]
     true_low, true_high = 1 + (model > model[:, None]).sum(axis=1), 8 - (model < model[:, None]).sum(axis=1)
@@ -101,15 +101,14 @@ def test_ranks_on_other_tasks_hold_whatever_the_spread_of_each_model_over_tasks(
             low, high = rank_spans(table.Q, group_rows(table.tasks.astype(str)))
             on_leaderboard.append(bool(((low > true_low) | (high < true_high)).any()))
             width[1] += (high - low + 1).mean() / n_tables
-    with capsys.disabled():
-        n, k, n_tasks = shape
-        beside = f"; leaderboard {np.mean(on_leaderboard):.1%} ({width[1]:.1f})" if on_leaderboard else ""
-        print(
-            f"\n{'logistic' if binary else 'gaussian'} {n} x {k}, {n_tasks} tasks, {name}: tables with a wrong rank "
-            f"{np.mean(wrong):.1%} (mean width {width[0]:.1f}){beside}; with one variance for all models "
-            f"{np.mean(with_one_variance):.1%}; coverage of effects {np.mean(hold):.1%}, "
-            f"of the first model's {np.mean(hold, axis=0)[0]:.1%}"
-        )
+    n, k, n_tasks = shape
+    beside = f"; leaderboard {np.mean(on_leaderboard):.1%} ({width[1]:.1f})" if on_leaderboard else ""
+    print(
+        f"\n{'logistic' if binary else 'gaussian'} {n} x {k}, {n_tasks} tasks, {name}: tables with a wrong rank "
+        f"{np.mean(wrong):.1%} (mean width {width[0]:.1f}){beside}; with one variance for all models "
+        f"{np.mean(with_one_variance):.1%}; coverage of effects {np.mean(hold):.1%}, "
+        f"of the first model's {np.mean(hold, axis=0)[0]:.1%}"
+    )
     assert np.mean(wrong) <= 0.055
 
 
@@ -151,20 +150,18 @@ def level_of_tests(
 @pytest.mark.soak
 @pytest.mark.parametrize("has_families", [True, False])
 @pytest.mark.parametrize(("binary", "k"), [(False, 6), (False, 10), (False, 20), (True, 6), (True, 10), (True, 20)])
-def test_the_level_of_tests_of_covariates(binary, k, has_families, capsys):
+def test_the_level_of_tests_of_covariates(binary, k, has_families):
     """The likelihood ratio of a variance has mass 1/2 or more at 0, so its level has an upper side only."""
     levels = level_of_tests((60 if binary else 40, k, 4), N_TABLES, binary=binary, has_families=has_families)
-    with capsys.disabled():
-        name, families = "logistic" if binary else "gaussian", "in families of two" if has_families else "alone"
-        texts = ", ".join(f"{covariate} {level:.2%}" for covariate, level in levels.items())
-        print(f"\n{name}, {k} models {families}: level of the tests at 5 % on {N_TABLES:,} null tables: {texts}")
+    name, families = "logistic" if binary else "gaussian", "in families of two" if has_families else "alone"
+    texts = ", ".join(f"{covariate} {level:.2%}" for covariate, level in levels.items())
+    print(f"\n{name}, {k} models {families}: level of the tests at 5 % on {N_TABLES:,} null tables: {texts}")
     assert max(levels.values()) <= 0.07
     assert min(levels[FEW_SHOT], levels[LENGTH]) >= 0.032
 
 
 @pytest.mark.soak
-def test_the_level_where_models_of_a_family_have_equally_many_examples(capsys):
+def test_the_level_where_models_of_a_family_have_equally_many_examples():
     levels = level_of_tests((40, 6, 4), N_TABLES, binary=False, has_families=True, is_constant=True)
-    with capsys.disabled():
-        print(f"\ngaussian, 6 models, examples constant in families of two: few_shot {levels[FEW_SHOT]:.2%}")
+    print(f"\ngaussian, 6 models, examples constant in families of two: few_shot {levels[FEW_SHOT]:.2%}")
     assert 0.032 <= levels[FEW_SHOT] <= 0.07

@@ -168,7 +168,7 @@ class TestFew:
 @pytest.mark.soak
 class TestMany:
     @pytest.mark.parametrize("n", [50, 100, 500])
-    def test_scores_of_0_and_1_without_clusters_by_enumeration(self, n, capsys):
+    def test_scores_of_0_and_1_without_clusters_by_enumeration(self, n):
         counts = np.arange(n + 1)
         ends = {"Blaker": blaker_interval(counts, n), "Clopper-Pearson": beta_interval(counts / n, np.full(n + 1, n))}
         for name, (low, high) in ends.items():
@@ -178,13 +178,12 @@ class TestMany:
                 coverage = float(chance[(low <= p) & (p <= high)].sum())
                 texts.append(f"{p:g}: {coverage:.2%} ({(chance * (high - low)).sum():.4f})")
                 assert coverage >= 0.95
-            with capsys.disabled():
-                print(f"\n{name}, n = {n}, coverage (mean width) by p: {', '.join(texts)}")
+            print(f"\n{name}, n = {n}, coverage (mean width) by p: {', '.join(texts)}")
 
     @pytest.mark.parametrize("mean", [0.5, 0.7, 0.9, 0.97])
     @pytest.mark.parametrize("kind", ["even", "20-460", "55 %"])
     @pytest.mark.parametrize("n_clusters", [5, 9, 14, 40])
-    def test_clusters(self, n_clusters, kind, mean, capsys):
+    def test_clusters(self, n_clusters, kind, mean):
         n_effective = group_rows(
             np.repeat(np.arange(n_clusters), cluster_sizes(kind, n_clusters)).astype(str)
         ).n_effective
@@ -194,14 +193,13 @@ class TestMany:
             methods = compare_methods(sums, cluster_sizes(kind, n_clusters), mean)
             covered.append(coverage)
             texts.append(f"  sd {sd:g}: {coverage:.2%} ({width:.4f}); " + describe_methods(methods, bar, width))
-        with capsys.disabled():
-            lines = "\n".join(texts)
-            print(f"\n{n_clusters} clusters, {kind}, {n_effective:.1f} effective, mean {mean}:\n{lines}")
+        lines = "\n".join(texts)
+        print(f"\n{n_clusters} clusters, {kind}, {n_effective:.1f} effective, mean {mean}:\n{lines}")
         assert min(covered) >= bar
 
     @pytest.mark.parametrize("n", [20, 50, 200])
     @pytest.mark.parametrize("scores", BOUNDED, ids=lambda scores: scores.name)
-    def test_trials_and_atoms(self, scores, n, capsys):
+    def test_trials_and_atoms(self, scores, n):
         coverage, width = bounded_coverage(scores, n, N_TABLES)
         rng = np.random.default_rng([4, n])
         Y = scores.draw(rng, (n, 1000))
@@ -212,31 +210,27 @@ class TestMany:
             "Dirichlet shares": bounded_intervals(Y, np.ones_like(Y)),
         }
         rates = {name: measure(low, high, scores.mean) for name, (low, high) in methods.items()}
-        with capsys.disabled():
-            print(f"\n{scores.name}, n = {n}: {coverage:.2%} ({width:.4f}); {describe_methods(rates, 0.94, width)}")
+        print(f"\n{scores.name}, n = {n}: {coverage:.2%} ({width:.4f}); {describe_methods(rates, 0.94, width)}")
         assert coverage >= 0.94
 
     @pytest.mark.parametrize("macro", [False, True])
     @pytest.mark.parametrize("n_trials", [1, 5])
     @pytest.mark.parametrize("name", STRATA)
-    def test_strata(self, name, n_trials, macro, capsys):
+    def test_strata(self, name, n_trials, macro):
         coverage, width = stratum_coverage(*STRATA[name], n_trials, N_TABLES, macro)
-        with capsys.disabled():
-            kind = "macro mean" if macro else "mean"
-            print(f"\nfixed {name}, {n_trials} trials, {kind}: {coverage:.2%} ({width:.4f})")
+        kind = "macro mean" if macro else "mean"
+        print(f"\nfixed {name}, {n_trials} trials, {kind}: {coverage:.2%} ({width:.4f})")
         assert coverage >= 0.94
 
     @pytest.mark.parametrize("name", NESTED)
-    def test_clusters_in_strata(self, name, capsys):
+    def test_clusters_in_strata(self, name):
         coverage, width, level = nested_coverage(*NESTED[name], N_TABLES // 2)
-        with capsys.disabled():
-            print(f"\nfixed {name}: {coverage:.2%} ({width:.4f}); level of pairs {level:.2%}")
+        print(f"\nfixed {name}: {coverage:.2%} ({width:.4f}); level of pairs {level:.2%}")
         assert coverage >= 0.94
         assert level <= 0.07
 
     @pytest.mark.parametrize("name", WEIGHTED)
-    def test_weights(self, name, capsys):
+    def test_weights(self, name):
         coverage, width = weighted_coverage(*WEIGHTED[name], N_TABLES)
-        with capsys.disabled():
-            print(f"\nweighted, {name}: {coverage:.2%} ({width:.4f})")
+        print(f"\nweighted, {name}: {coverage:.2%} ({width:.4f})")
         assert coverage >= 0.94

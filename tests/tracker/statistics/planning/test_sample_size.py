@@ -123,18 +123,16 @@ class TestPower:
 @pytest.mark.soak
 class TestManyStudies:
     @pytest.mark.parametrize(("stored", "planned"), [(1, None), (3, 1), (3, None), (3, 8)])
-    def test_prompts_and_trials_reach_the_planned_power(self, stored, planned, capsys):
+    def test_prompts_and_trials_reach_the_planned_power(self, stored, planned):
         student, exact = power_of_trials(1000, stored, planned, 4000)
-        with capsys.disabled():
-            trials = f"{stored} stored trials, {planned or stored} planned"
-            print(f"\npower 80 % planned, {trials}: t-test {student:.2%}")
-            if (planned or stored) == 1:
-                print(f"McNemar's exact test: {exact:.2%}")
+        trials = f"{stored} stored trials, {planned or stored} planned"
+        print(f"\npower 80 % planned, {trials}: t-test {student:.2%}")
+        if (planned or stored) == 1:
+            print(f"McNemar's exact test: {exact:.2%}")
         assert 0.78 <= student <= 0.82
         assert (planned or stored) > 1 or exact >= 0.77
 
-    def test_clusters_reach_the_planned_power(self, capsys):
+    def test_clusters_reach_the_planned_power(self):
         power = power_of_clusters(100, 4000)
-        with capsys.disabled():
-            print(f"\npower 80 % planned, clusters: {power:.2%}")
+        print(f"\npower 80 % planned, clusters: {power:.2%}")
         assert 0.77 <= power <= 0.83

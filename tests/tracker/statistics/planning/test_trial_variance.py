@@ -103,7 +103,7 @@ class TestDegenerate:
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("n_clusters", "size", "spread"), [(200, 1, 0.0), (14, 20, 0.6), (30, 8, 0.6)])
-def test_intervals_of_pass_rates_hold_the_truth(n_clusters, size, spread, capsys):
+def test_intervals_of_pass_rates_hold_the_truth(n_clusters, size, spread):
     """Four trials of prompts whose difficulty varies between clusters; pass@2, pass^2, pass@4 and pass^4."""
     rng, n_tables = np.random.default_rng(0), 2000
 
@@ -120,6 +120,5 @@ def test_intervals_of_pass_rates_hold_the_truth(n_clusters, size, spread, capsys
         rates = [function(passed, count, k) for k in (2, 4) for function in (pass_at_k, pass_hat_k)]
         result = estimate_means(np.stack(rates, axis=1), groups, None, (0.0, 1.0))
         covered += (result.low <= truth) & (truth <= result.high)
-    with capsys.disabled():
-        print(f"\npass rates, {n_clusters} clusters of {size}: coverage {covered / n_tables}")
+    print(f"\npass rates, {n_clusters} clusters of {size}: coverage {covered / n_tables}")
     assert (covered / n_tables >= 0.94).all()
