@@ -55,6 +55,7 @@ def test_the_demo_runs_twice_in_a_folder(
     assert filter_position < analyses.index("filter-stability")
     assert first.count("Expected: ") == len(set(analyses)) == len(EXPECTED_FINDINGS)
     assert "Not run:" not in first
+    assert not re.search(r"\bnan\b", first)
     assert not [line for line in first.splitlines() if len(line) > 100]
     assert "\x1b" not in first
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,16 @@ class TestChoice:
         assert self.choose(sqlite_store).missing == "common"
         with pytest.raises(SelectionError, match="has no bounds"):
             self.choose(sqlite_store, missing="bounds")
+
+    def test_a_table_without_bounds_of_the_metric_names_what_would_use_all_prompts(self) -> None:
+        table, advice = np.array([[1.0, NAN], [0.0, 1.0]]), "declare the bounds of score: ingest a file again with"
+        rule = MissingPolicy(name="common", min_coverage=0.5, metric="score")
+        unbounded, bounded = (
+            apply_missing_policy(table, policy, models=["a", "b"]).warnings[0]
+            for policy in (rule, replace(rule, worst=0.0, best=1.0))
+        )
+        assert advice in unbounded
+        assert advice not in bounded
 
     def test_an_unsupported_policy_is_an_error_that_names_those_that_are(self, sqlite_store: sa.Engine) -> None:
         add_scores(sqlite_store, Q, models=MODELS)

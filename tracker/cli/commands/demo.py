@@ -178,14 +178,14 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
         board = load_leaderboard(session, select_scores(), with_rank_intervals=False)
     longest = max(len(row.model) for row in board.rows)
     echo()
-    click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))
+    click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  planted ability", dim=True))
     for row in board.rows:
-        rank, plain, by_task = (
-            math.nan if number is None else number for number in (row.rank, row.stderr, row.stderr_clustered)
+        rank, error = (
+            math.nan if number is None else number for number in (row.rank, row.stderr_stratified or row.stderr)
         )
         echo(
-            f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {plain:.4f}   {by_task:.4f}"
-            f"            {ability[row.model]:+.2f}"
+            f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {error:.4f}            "
+            f"{ability[row.model]:+.2f}"
         )
     for warning in board.warnings:
         _print_text(warning)

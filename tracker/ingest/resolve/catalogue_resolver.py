@@ -51,6 +51,7 @@ class CatalogueResolver:
         self.session = session
         self.path = path
         self.new_models: list[str] = []
+        self.newly_bounded: list[str] = []
         self.benchmark_names: dict[int, str] = {}
         self.task_names: dict[int, str] = {}
         self._benchmarks: dict[str, int] = {}
@@ -179,6 +180,8 @@ class CatalogueResolver:
                     f"{self.path}: the store has {known_bound} for {name}, not the {bound} bound {new:g}. {advice}"
                 )
             setattr(known, bound, new)
+            if name not in self.newly_bounded:
+                self.newly_bounded.append(name)
         return known
 
     def _exceeds(self, metric: Metric, bound: str, value: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tracker.name_lists import join_names
 from tracker.schema import Run
 
 
@@ -52,6 +53,7 @@ class StoreChanges:
         were different and kept, and that were overwritten.
         n_answers: number of new answers.
         n_runs_partial: number of its runs that are partial.
+        newly_bounded: stored metrics that had no bound, or only one, and were given it.
         damage: why only a part of the file was stored; '' if all of it was.
         warnings: messages for the user.
     """
@@ -71,6 +73,7 @@ class StoreChanges:
     n_scores_updated: int = 0
     n_answers: int = 0
     n_runs_partial: int = 0
+    newly_bounded: tuple[str, ...] = ()
     damage: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -95,6 +98,8 @@ class StoreChanges:
             (self.n_answers, "answer"),
         )
         parts = [_format_count(n, noun) for n, noun in counts if n]
+        if self.newly_bounded:
+            parts.append(f"bounds of {join_names(self.newly_bounded)}")
         return ", ".join(parts) if parts else "nothing new"
 
 

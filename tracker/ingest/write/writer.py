@@ -121,6 +121,7 @@ def _store_new(
         source_id=source.id,
         n_prompts_new=prompts.n_new,
         n_models_new=catalogue.n_models_new,
+        newly_bounded=tuple(catalogue.newly_bounded),
         damage=damage,
         warnings=(*warnings, *limit_warnings([update.warning for update in updates if update.warning])),
     )

@@ -246,9 +246,12 @@ def _find_common(
             f"No {unit} has a score for every model. Most are missing for: {names}. Leave those models out with "
             "--models or a higher --min-coverage."
         )
-    return rows, (
+    warning = (
         f"Only the {rows.sum():,} of {len(Q):,} {unit}s with a score for every model are used. Missing scores: {names}."
     )
+    if policy.metric and (policy.worst is None or policy.best is None):
+        warning += f" To use all, declare the bounds of {policy.metric}: ingest a file again with --bounds LOW HIGH."
+    return rows, warning
 
 
 def _fill_imputed(

@@ -51,6 +51,8 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     topic, leaders = "missing scores", join_names(board.leaders, MAX_NAMES)
     if board.missing != "bounds":
         text = f"Missing scores are treated by the policy {board.missing}; their true values are not known."
+        if any(row.rank is not None and row.coverage < 1 and row.worst_mean is None for row in board.rows):
+            text += f" The metric {board.metric} has no bounds: declare them with `suffrage ingest --bounds LOW HIGH`."
         return VerdictLine(topic=topic, text=text, leader_changes="unknown")
     first = [row for row in board.rows if row.model in board.leaders]
     n_missing = sum(board.n_units - row.n for row in first)

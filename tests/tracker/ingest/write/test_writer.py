@@ -283,6 +283,8 @@ class TestErrors:
         with pytest.raises(ConflictError, match="scores beyond 5"):
             store_blocks(store, scores({Q1: 1}, metric=MetricDescription(name="points", upper=5.0)))
         store_blocks(store, scores({Q2: 1}, metric=MetricDescription(name="points", upper=10.0)))
+        changes = store_blocks(store, scores({Q2: 1}, metric=MetricDescription(name="points", lower=0.0, upper=10.0)))
+        assert changes.summary() == "bounds of points"
         with pytest.raises(BadInputError, match="outside"):
             store_blocks(store, scores({Q3: 11}, metric=MetricDescription(name="points")))
 
