@@ -46,7 +46,7 @@ class FilterStability(Finding):
         recorded: ``(n_prompts,)`` whether it removes each prompt with a decision.
         recorded_similar: ``(n_prompts,)`` whether it flagged each of them as similar.
         decisions: what every subset of its models decides; the last one is all of them.
-        no_answer_only: why no prompt can be called contaminated; '' where some can.
+        not_contaminated: why no subset flags contaminated prompts; '' where they can.
         encoders: the similar step with each.
         encoder_ids: their keys.
         overlaps: of every two of them.
@@ -58,7 +58,7 @@ class FilterStability(Finding):
     recorded: NDArray[np.bool_]
     recorded_similar: NDArray[np.bool_]
     decisions: SubsetDecisions
-    no_answer_only: str
+    not_contaminated: str
     encoders: tuple[EncoderResult, ...]
     encoder_ids: tuple[int, ...]
     overlaps: tuple[EncoderOverlap, ...]
@@ -91,7 +91,8 @@ class FilterStability(Finding):
         for size in np.unique(sizes[sizes < len(self.filter_models)]).tolist():
             for name, values in self.decisions.shares.items():
                 population = summarize_population(values[sizes == size])
-                undefined = Undefined(self.no_answer_only) if name == "contaminated" and self.no_answer_only else None
+                reason = self.not_contaminated if name == "contaminated" else ""
+                undefined = Undefined(reason) if reason else None
                 for statistic in ("mean", "sd", "min", "max"):
                     value = float(getattr(population, statistic))
                     metrics[f"share_{name}.{statistic}.{size}"] = undefined or value
@@ -149,26 +150,29 @@ def decide_anew(
         sizes: of the subsets; that of all models is added.
 
     Returns:
-        The decisions, and why no prompt can be called contaminated.
+        The decisions, and why no subset flags contaminated prompts; '' where they can.
     """
     options, models = recorded.parameters, recorded.models
     columns = np.array([scores.models.index(name) for name in models], dtype=np.intp)
     kind = "" if options["without_confidence"] else evidence.kind(columns, scores.models, options["probability"])
-    no_answer_only = evidence.unblinded(columns, scores.models, kind or None)
+    not_contaminated = evidence.unblinded(columns, scores.models, kind or None)
+    if options.get("contaminated_models"):
+        not_contaminated = "that step has its own models (contaminated_models), so its decisions stay"
     probabilities = evidence.gold[kind][:, columns] if kind else None
-    blind = evidence.blind_gold[kind][:, columns] if kind and not no_answer_only else None
-    other_steps = [recorded.removed(step, scores.prompt_ids) for step in recorded.reasons if step not in MODEL_STEPS]
+    blind = evidence.blind_gold[kind][:, columns] if kind and not not_contaminated else None
+    repeated = MODEL_STEPS[: 1 if options.get("contaminated_models") else None]
+    other_steps = [recorded.removed(step, scores.prompt_ids) for step in recorded.reasons if step not in repeated]
     decisions = decide_by_subset(
         find_confident_answers(evidence.right[:, columns], probabilities, options["confidence"]),
         None
-        if no_answer_only
+        if not_contaminated
         else find_confident_answers(evidence.blind_right[:, columns], blind, options["confidence"]),
         np.logical_or.reduce([np.zeros(scores.n_prompts, dtype=np.bool_), *other_steps]),
         sizes=(*sorted(set(sizes) - {len(models)}), len(models)),
         retain=options["retain"],
         seed=options["seed"],
     )
-    return decisions, no_answer_only
+    return decisions, not_contaminated
 
 
 def apply_encoders(
@@ -206,7 +210,7 @@ def compare_filters(
         texts: of the prompts.
         sizes: of the subsets.
     """
-    decisions, no_answer_only = decide_anew(scores, recorded, evidence, sizes)
+    decisions, not_contaminated = decide_anew(scores, recorded, evidence, sizes)
     is_left_out = bool(recorded.parameters.get("without_similar"))
     used = () if is_left_out else tuple(encoders)
     results = apply_encoders(used, recorded, scores.prompt_ids, texts)
@@ -216,7 +220,7 @@ def compare_filters(
         recorded=~recorded.align(scores.prompt_ids)[0],
         recorded_similar=recorded.flagged("similar", scores.prompt_ids),
         decisions=decisions,
-        no_answer_only=no_answer_only,
+        not_contaminated=not_contaminated,
         encoders=results,
         encoder_ids=tuple(encoder.encoder_id for encoder in used),
         overlaps=compare_encoders(results),

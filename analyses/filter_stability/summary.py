@@ -126,8 +126,8 @@ def list_warnings(finding: FilterStability, recorded: PromptFilter, *, metric: s
     """
     n_decided = len(finding.recorded)
     warnings = _warn_of_changes(finding, recorded, metric)
-    if finding.no_answer_only:
-        warnings.append(f"No subset flags contaminated prompts: {finding.no_answer_only}.")
+    if finding.not_contaminated:
+        warnings.append(f"No subset flags contaminated prompts: {finding.not_contaminated}.")
     if n_new:
         warnings.append(f"{n_new:,} prompts without a decision of filter {recorded.finding_id} are left out.")
     if lost := len(recorded.prompt_ids) - n_decided:

@@ -103,10 +103,13 @@ class World:
     def decided(self, names):
         """What a filter by some models flags as easy and contaminated, and removes."""
         columns = [MODELS.index(name) for name in names]
+        blind_columns = [MODELS.index(name) for name in self.options.get("contaminated_models", names)]
         p, q = (np.ones_like(self.gold),) * 2 if self.options["without_confidence"] else (self.gold, self.blind_gold)
         bound = self.options["confidence"]
         easy = np.array([all(self.right[i, j] and p[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
-        leaked = np.array([all(self.blind_right[i, j] and q[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
+        leaked = np.array(
+            [all(self.blind_right[i, j] and q[i, j] > bound for j in blind_columns) for i in range(N_PROMPTS)]
+        )
         stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
         return easy, leaked, (easy & ~stays) | leaked | self.similar_prompts
 
@@ -205,6 +208,18 @@ class TestAgainstReference:
         assert result.finding.n_otherwise == 0
         assert result.finding.metrics["share_removed.all"] == result.finding.metrics["share_removed.recorded"]
         assert not [warning for warning in result.warnings if "Recomputed" in warning]
+
+    def test_prompts_that_listed_models_show_to_be_contaminated_stay_removed(self):
+        world = World(contaminated_models=(MODELS[3], MODELS[5]))
+        result = world.run()
+        assert result.finding.n_otherwise == 0
+        assert not [warning for warning in result.warnings if "Recomputed" in warning]
+        for row in result.tables["subsets"].to_pylist():
+            _, leaked, removed = world.decided(row["models"].split("; "))
+            assert leaked.any()
+            assert row["n_removed"] == removed.sum()
+        assert isinstance(result.finding.metrics["share_contaminated.mean.2"], Undefined)
+        assert any("that step has its own models" in warning for warning in result.warnings)
 
     def test_encoders_share_what_plain_loops_find(self):
         world = World()

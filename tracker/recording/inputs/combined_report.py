@@ -163,7 +163,8 @@ def _list_changes(combined: Report, reports: Mapping[str, Report], *, is_open: b
         if len({list_first(report.rankings[name]) for report in reports.values() if name in report.rankings}) > 1
     ]
     if schemes and len(combined.rankings) > 1:
-        yield f"who is first by {join_names(schemes, MAX_NAMES)}"
+        noun = "ranking" if len(schemes) == 1 else "rankings"
+        yield f"who is first in the {noun} " + join_names([f'"{name}"' for name in schemes], MAX_NAMES)
     for name, united in list(combined.rankings.items())[:1]:
         leader = int(np.argmin(united.rank))
         wide, narrow = _format_ranks(united, leader), _format_ranks(reports[MEASURED].rankings[name], leader)
