@@ -28,6 +28,7 @@ from tracker.errors import NotFoundError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
+from tracker.queries.ranking.imputed_scores import ScoresOfPairs
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
 from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import PromptValues, Report, analysis
@@ -40,7 +41,7 @@ from tracker.recording.finding import PromptValues, Report, analysis
     min_coverage=0.0,
 )
 def analyze(
-    scores: PerformanceMatrix,
+    scores: ScoresOfPairs,
     prompts: PromptTexts,
     clusters: Clusters,
     *,

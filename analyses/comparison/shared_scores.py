@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.missing import MissingPolicy, select_participants
 from tracker.statistics.grouping import Grouping
 
 
@@ -86,11 +87,18 @@ def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
 
 
 def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[str, str]) -> SharedScores:
-    """The prompts that both models were measured on; under ``bounds`` also those that one was, under ``impute`` all."""
+    """The prompts that both models were measured on; under ``bounds`` also those that one was, under ``impute`` all.
+
+    Raises:
+        SelectionError: under ``fail``, one of the two lacks scores that the other one has.
+    """
     columns = [scores.models.index(name) for name in models]
     pair = scores.without_imputed().Q[:, columns]
     is_measured = ~np.isnan(pair)
     is_shared, rows = np.asarray(is_measured.all(axis=1)), np.asarray(is_measured.any(axis=1))
+    if scores.missing == "fail":
+        rule = MissingPolicy(name="fail", min_coverage=0.0, metric=scores.metric)
+        select_participants(pair[rows], rule, models=models, is_ranked=np.ones(2, dtype=np.bool_))
     kept = scores.rows(is_shared)
     a, b = np.ascontiguousarray(pair[is_shared].T)
     incomplete = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,37 @@ def columns_by_dummies(table: np.ndarray) -> np.ndarray:
     p, j = np.nonzero(~np.isnan(table))
     design = np.hstack([np.eye(len(table))[p], np.eye(table.shape[1])[j]])
     return np.asarray(np.linalg.lstsq(design, table[p, j], rcond=None)[0][len(table) :])
+
+
+class TestPairsAmongModels:
+    """The analysis loads all models; the command loads two.
+
+    Under ``worst``, the analysis also has the prompts that both models lack, like the leaderboard of all models.
+    """
+
+    PARAMETERS: ClassVar = {"model_a": "a", "model_b": "b", "n_resamples": 50}
+
+    @pytest.mark.parametrize("policy", ["bounds", "common", "impute"])
+    def test_no_policy_depends_on_the_models_that_are_not_compared(self, store: sa.Engine, policy: str) -> None:
+        every, pair = (
+            compute_report(store, "comparison", chosen("b", policy, models=models), self.PARAMETERS).finding.metrics
+            for models in ((), ("a", "b"))
+        )
+        assert every == pair
+        assert every["n_prompts"] == (~np.isnan(Q[:, :2])).all(axis=1).sum()
+
+    def test_a_pair_fails_by_what_it_lacks_alone(self, store: sa.Engine) -> None:
+        measured = ~np.isnan(Q[:, :2])
+        n_a, n_b = (~measured[measured.any(axis=1)]).sum(axis=0)
+        with pytest.raises(SelectionError, match=rf"Scores are missing.*: (a {n_a}, b {n_b}|b {n_b}, a {n_a})\."):
+            compute_report(store, "comparison", chosen("b", "fail"), self.PARAMETERS)
+
+    def test_a_pair_without_gaps_does_not_fail(self, sqlite_store: sa.Engine) -> None:
+        table = Q.copy()
+        table[:, :2] = np.nan_to_num(table[:, :2])
+        add_scores(sqlite_store, table, models=MODELS)
+        report = compute_report(sqlite_store, "comparison", chosen("b", "fail"), self.PARAMETERS)
+        assert report.finding.metrics["n_prompts"] == N
 
 
 class TestImpute:
