@@ -18,7 +18,10 @@ from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.find_layout import find_rejection
 
-ADVICE = "Name the format with --format NAME; see `suffrage formats list` and docs/reference/formats.md."
+ADVICE = (
+    "Name the format with --format NAME; see `suffrage formats list` and docs/reference/formats.md. "
+    "Prompts without scores: `suffrage prompts import BENCHMARK FILE`."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
