@@ -83,8 +83,8 @@ def analyze(
         finding,
         summary=summarize(finding),
         tables={
-            "sizes": tables.list_by_size(finding.decisions),
-            "subsets": tables.list_by_subset(finding.decisions, finding.filter_models),
+            "sizes": tables.list_by_size(finding),
+            "subsets": tables.list_by_subset(finding),
             "encoders": tables.list_by_encoder(finding),
             "overlaps": tables.list_by_pair(finding.encoders, finding.overlaps),
         },

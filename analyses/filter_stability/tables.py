@@ -10,15 +10,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.filter_stability.method import FilterStability
-from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
+from analyses.numerics.filtering.effects.stability import summarize_population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
 
 BETWEEN = "; "
 """Between the models of a subset."""
 
 
-def list_by_size(decided: SubsetDecisions) -> pa.Table:
+def list_by_size(finding: FilterStability) -> pa.Table:
     """List one row for each size, the largest last; that of all models has one subset."""
+    decided = finding.decisions
     sizes = np.unique(decided.sizes)
     columns: dict[str, Any] = {
         "n_models": sizes,
@@ -30,13 +31,14 @@ def list_by_size(decided: SubsetDecisions) -> pa.Table:
             f"{name}_{statistic}": [getattr(population, statistic) for population in populations]
             for statistic in ("mean", "sd", "min", "max")
         }
-    return pa.table(columns)
+    return _leave_undefined(pa.table(columns), finding)
 
 
-def list_by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
+def list_by_subset(finding: FilterStability) -> pa.Table:
     """List one row for each subset, that of all models last."""
+    decided, models = finding.decisions, finding.filter_models
     out = [[j for j in range(len(models)) if j not in subset] for subset in decided.subsets]
-    return pa.table(
+    table = pa.table(
         {
             "n_models": decided.sizes,
             "models": [BETWEEN.join(models[j] for j in subset) for subset in decided.subsets],
@@ -49,6 +51,15 @@ def list_by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
             **{f"share_{name}": values for name, values in decided.shares.items()},
         }
     )
+    return _leave_undefined(table, finding)
+
+
+def _leave_undefined(table: pa.Table, finding: FilterStability) -> pa.Table:
+    """Return a table without numbers of contaminated prompts if no subset flags any."""
+    for place, field in enumerate(table.schema):
+        if finding.not_contaminated and "contaminated" in field.name:
+            table = table.set_column(place, field, pa.nulls(table.num_rows, field.type))
+    return table
 
 
 def list_by_encoder(finding: FilterStability) -> pa.Table:

@@ -124,9 +124,12 @@ def _describe_tests(finding: MixedModel) -> str:
 
 def _list_caveats(finding: MixedModel) -> Iterator[str]:
     if finding.fit.response == "logistic":
-        yield "The likelihood is Laplace's approximation. Errors on these tasks assume known variances."
+        yield "The likelihood is Laplace's approximation. Errors add the uncertainty of the variances to first order."
     else:
-        yield "Errors on these tasks assume normal effects and one residual variance, and known variances."
+        yield (
+            "Errors on these tasks assume normal effects and one residual variance; they add the uncertainty of the "
+            "variances to first order."
+        )
     if finding.differs_from_clustered:
         yield (
             "On other tasks, the mixed model counts tasks about equally and pools variances of pairs that agree; the "

@@ -63,6 +63,8 @@ def _describe_lead(finding: SeparableRanks) -> str:
     lead = f"{join_names(leaders)} {'is' if len(leaders) == 1 else 'are'} first"
     if rivals:
         return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
+    if len(leaders) == len(models) > 1:
+        return f"{join_names(leaders)} share the first place: no model is ahead of another."
     return f"{lead} with {ranks.level:.0%} confidence: no other of the {len(models)} models may be first."
 
 

@@ -145,6 +145,14 @@ class Trials(Finding):
         """Return each k with a rate."""
         return sorted({rate.k for rate in self.rates})
 
+    @property
+    def shared_k(self) -> int:
+        """Return the largest k above 1 that all models with several trials have rates for; 0 without any."""
+        for k in reversed(self.list_k()):
+            if k > 1 and len({rate.model for rate in self.rates if rate.k == k}) == len(self.repeated):
+                return k
+        return 0
+
     def leaders(self, measure: str, k: int) -> list[str]:
         """Return the models with the best pass@k or pass^k; empty without any."""
         rates = [rate for rate in self.rates if rate.measure == measure and rate.k == k]

@@ -51,8 +51,8 @@ def _describe_sufficient(finding: Trials) -> str:
 
 
 def _other_leaders(finding: Trials, expected: Sequence[str]) -> str:
-    """Who leads by pass@k and pass^k for the largest k, if it is no leader by the mean."""
-    k = max(finding.list_k(), default=0)
+    """Who leads by pass@k and pass^k for the largest k that all models have, if it is no leader by the mean."""
+    k = finding.shared_k
     cases = []
     for measure in MEASURES:
         leaders = finding.leaders(measure, k)
@@ -93,13 +93,16 @@ def _list_evidence(finding: Trials) -> Iterator[str]:
 
 
 def _list_rates(finding: Trials) -> Iterator[str]:
-    k = max(finding.list_k(), default=0)
-    for measure in MEASURES if k > 1 else ():
-        best = next(rate for rate in finding.rates if rate.measure == measure and rate.k == k)
-        yield (
-            f"{measure.replace('k', str(k))}: {best.model} leads with {best.estimate.mean:.4f} ({finding.level:.0%} "
-            f"interval {best.estimate.low:.4f} to {best.estimate.high:.4f}, {best.n:,} prompts)."
-        )
+    k = finding.shared_k
+    for measure in MEASURES if k else ():
+        leaders = finding.leaders(measure, k)
+        best = next(rate for rate in finding.rates if (rate.model, rate.measure, rate.k) == (leaders[0], measure, k))
+        names, verb = join_names(leaders, MAX_NAMES), "leads" if len(leaders) == 1 else "lead"
+        text = f"{measure.replace('k', str(k))}: {names} {verb} with {best.estimate.mean:.4f}"
+        if len(leaders) == 1:
+            ends = f"{best.estimate.low:.4f} to {best.estimate.high:.4f}"
+            text += f" ({finding.level:.0%} interval {ends}, {best.n:,} prompts)"
+        yield f"{text}."
 
 
 def collect_warnings(finding: Trials, trials: TrialScores) -> list[str]:

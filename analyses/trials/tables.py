@@ -78,15 +78,11 @@ def list_rates(finding: Trials) -> pa.Table:
 
 def list_rankings(finding: Trials) -> dict[str, RankedModels]:
     """Rank the models by pass@k and pass^k for the largest k that all models with several trials have."""
-    rankings = {}
-    for k in [number for number in finding.list_k() if number > 1][::-1]:
-        chosen = [rate for rate in finding.rates if rate.k == k]
-        if len({rate.model for rate in chosen}) < len(finding.repeated):
-            continue
-        for measure in dict.fromkeys(rate.measure for rate in chosen):
-            rates = [rate for rate in chosen if rate.measure == measure]
-            rankings[measure.replace("k", str(k))] = _ranked(rates)
-        break
+    rankings, k = {}, finding.shared_k
+    chosen = [rate for rate in finding.rates if rate.k == k]
+    for measure in dict.fromkeys(rate.measure for rate in chosen):
+        rates = [rate for rate in chosen if rate.measure == measure]
+        rankings[measure.replace("k", str(k))] = _ranked(rates)
     return rankings
 
 

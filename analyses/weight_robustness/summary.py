@@ -59,13 +59,21 @@ def describe_verdict(finding: WeightRobustness, expected: Sequence[str]) -> list
         expected: models that the leaderboard ranks first.
     """
     n_draws, leaders = finding.under.n_draws, list_leaders(finding.rank, finding.models)
-    is_open = finding.n_changes > CENTRAL[0] * n_draws or len(leaders) > 1
+    is_shared = len(leaders) > 1 and not _are_identical(finding, leaders)
+    is_open = finding.n_changes > CENTRAL[0] * n_draws or is_shared
     change = compare_leaders(leaders, expected)
     share = "all" if not finding.n_changes else f"{1 - finding.n_changes / n_draws:.1%} of"
     subject = f"{join_names(leaders)} leads" if len(leaders) == 1 else f"One of {join_names(leaders)} leads"
-    text = f"{subject} in {share} {n_draws:,} random weightings, which imitate other samples of prompts."
+    text = f"{subject} in {share} {n_draws:,} random weightings, which imitate other samples of prompts"
+    text += "; which one depends on the weights." if is_shared else "."
     changes: LeaderChange = "maybe" if is_open and change == "no" else change
     return [VerdictLine(topic="weights of prompts", text=text, leader_changes=changes)]
+
+
+def _are_identical(finding: WeightRobustness, names: Sequence[str]) -> bool:
+    """Return whether models have the same score on each prompt, so that no weights can separate them."""
+    columns = [finding.models.index(name) for name in names]
+    return bool(finding.under.is_identical[np.ix_(columns[1:], columns[:1])].all())
 
 
 def _list_evidence(finding: WeightRobustness) -> Iterator[str]:

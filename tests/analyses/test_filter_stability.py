@@ -327,6 +327,8 @@ class TestDegenerate:
     def test_without_answer_only_runs_contaminated_is_undefined_with_the_reason(self):
         result = World().run(blind=False)
         assert result.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
+        assert {row["n_contaminated"] for row in result.tables["subsets"].to_pylist()} == {None}
+        assert {row["contaminated_mean"] for row in result.tables["sizes"].to_pylist()} == {None}
         assert any("No subset flags contaminated prompts: no answer-only run" in warning for warning in result.warnings)
 
     def test_overlap_of_one_encoder_or_none_is_undefined_with_the_reason(self):

@@ -96,6 +96,10 @@ class TestAgainstReference:
         texts = " ".join([fixed_tasks.summary.headline, *fixed_tasks.summary.evidence])
         assert texts.count(describe_task_spans(spans[0]["Y"], spans[1]["Y"])) == 1
 
+    def test_models_with_equal_scores_share_the_first_place(self):
+        headline = requested(np.ones((20, 3))).summary.headline
+        assert headline.endswith("share the first place: no model is ahead of another.")
+
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])
         assert requested(far[:, :2]).summary.headline == (

@@ -134,6 +134,20 @@ class TestTexts:
         assert re.match(r"\d+ trials? per prompt suffices? for 1 of 2 models; for the others each further", headline)
         assert "; even, spiky lead by the mean" in headline
 
+    def test_leaders_by_pass_rates_have_as_many_trials_as_the_others(self, tmp_path: Path) -> None:
+        rows = [f"{name},p{i},{trial},{int(trial < n_right)}" for name, n, n_right in (("strong", 4, 3), ("weak", 8, 2))
+                for i in range(20) for trial in range(n)]  # fmt: skip
+        (tmp_path / "s.csv").write_text("\n".join(["model,prompt_id,trial,accuracy", *rows]) + "\n")
+        url = f"sqlite:///{tmp_path}/store.db"
+        options = ["ingest", str(tmp_path / "s.csv"), "--benchmark", "b", "--no-mlflow", "--database", url]
+        assert CliRunner().invoke(suffrage, options).exit_code == 0
+        result = report(url, "b")
+        assert (result.finding.list_k(), result.finding.shared_k) == ([1, 2, 4, 8], 4)
+        assert result.summary.headline.endswith("; strong leads by the mean.")
+        assert any(text.startswith("pass@4: strong leads with 1.0000 (") for text in result.summary.evidence)
+        assert "pass^4: strong, weak lead with 0.0000." in result.summary.evidence
+        assert not any("pass@8" in text for text in result.summary.evidence)
+
     def test_scores_beyond_one_have_no_pass_rates(self, url: str) -> None:
         result = report(url, "rating")
         assert result.tables["pass"].num_rows == 0

@@ -111,7 +111,7 @@ def test_unrecorded_tests_are_counted_last_unless_they_repeat_recorded_ones(sqli
     )
     again = ReportMetrics(key=UNRECORDED, analysis="comparison", about=DATA, metrics={"pvalue": 0.03})
     assert describe_looks(find_looks(engine, again), UNRECORDED, "b") == (
-        "Looks: no recorded tests of b came before, 1 after. Holm over both leaves p = 0.06 (difference). "
+        "Looks: b has 2 recorded tests, this one among them. Holm over both leaves p = 0.06 (difference). "
         "Tests that were not recorded are not counted."
     )
 

@@ -19,7 +19,7 @@ from tracker.database import transaction
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
-from tracker.recording.finding import compare_leaders
+from tracker.recording.finding import VerdictLine, compare_leaders
 from tracker.recording.verdict.benchmark_verdict import load_verdict
 from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
@@ -260,7 +260,7 @@ class TestMissingScores:
         ("n_second", "right", "expected", "text"),
         [
             (50, 35, "maybe", "second can be first: too many scores are missing."),
-            (90, 60, "no", "second cannot be first, whatever the missing scores are."),
+            (90, 20, "no", "second cannot be first, whatever the missing scores are."),
         ],
     )
     @pytest.mark.parametrize("missing", [None, "common", "worst"])
@@ -282,6 +282,57 @@ class TestMissingScores:
         verdict = load_verdict(engine, Selection(benchmark="gaps", missing=missing))
         line = next(check.line for check in verdict.checks if check.line.topic == "models listed apart")
         assert (line.leader_changes, line.text) == (expected, text)
+
+    def lines(
+        self, sqlite_url: str, folder: Path, scores: list[tuple[str, str, int, int, int]], **options: str
+    ) -> dict[str, VerdictLine]:
+        """The lines by topic; a model has the first ``right`` of the prompts ``first`` to ``last`` of a task right."""
+        rows = ["model,prompt_id,task,correct"]
+        for model, task, right, first, last in scores:
+            rows += [f"{model},{task}{i},{task},{int(i < right)}" for i in range(first, last)]
+        engine = sa.create_engine(sqlite_url)
+        path = written(folder / "scores.csv", "\n".join(rows))
+        run(engine, "ingest", path, "--benchmark", "gaps", "--bounds", "0", "1", "--no-mlflow")
+        return {check.line.topic: check.line for check in load_verdict(engine, Selection(**options)).checks}  # type: ignore[arg-type]
+
+    def test_on_the_prompts_that_an_excluded_model_shares_it_can_be_first(
+        self, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        scores = [("ant", "t", 85, 0, 100), ("bee", "t", 50, 0, 100), ("cat", "t", 88, 0, 88)]
+        line = self.lines(sqlite_url, tmp_path, scores, benchmark="gaps", missing="common")["models listed apart"]
+        assert (line.leader_changes, line.text) == ("yes", "If they are ranked, cat is first.")
+
+    @pytest.mark.parametrize(("right", "expected"), [(60, "maybe"), (30, "no")])
+    def test_an_excluded_model_whose_difference_is_not_significant_may_be_first(
+        self, sqlite_url: str, tmp_path: Path, right: int, expected: str
+    ) -> None:
+        scores = [("ant", "t", 80, 0, 100), ("bee", "t", 20, 0, 100), ("cat", "t", right, 0, 90)]
+        line = self.lines(sqlite_url, tmp_path, scores, benchmark="gaps")["models listed apart"]
+        assert line.leader_changes == expected
+        assert line.text.startswith("cat may be first too:" if expected == "maybe" else "cat cannot be first")
+
+    def test_only_models_that_no_other_is_always_ahead_of_can_have_the_best_mean(
+        self, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        scores = [("ant", "t", 90, 4, 100), ("bee", "t", 88, 0, 100), ("dog", "t", 87, 0, 100)]
+        line = self.lines(sqlite_url, tmp_path, scores, benchmark="gaps")["missing scores"]
+        assert line.text == "bee can have the best mean, depending on the missing scores."
+
+    def test_missing_scores_of_a_task_leave_equal_weights_open(self, sqlite_url: str, tmp_path: Path) -> None:
+        scores = [("ant", "a", 90, 0, 100), ("bee", "a", 90, 0, 100), ("ant", "b", 38, 0, 95), ("bee", "b", 41, 0, 100)]
+        line = self.lines(sqlite_url, tmp_path, scores, benchmark="gaps")["equal weights of tasks"]
+        assert line.leader_changes == "maybe"
+        assert line.text.endswith("That is on measured scores: bee can have the best mean.")
+
+    def test_without_a_ranked_model_no_choice_changes_the_first_place(self, sqlite_url: str, tmp_path: Path) -> None:
+        scores = [("ant", "a", 5, 0, 10), ("bee", "b", 5, 0, 10)]
+        assert set(self.lines(sqlite_url, tmp_path, scores, benchmark="gaps")) <= {"models listed apart"}
+
+    def test_weights_cannot_separate_models_with_equal_scores(self, sqlite_url: str, tmp_path: Path) -> None:
+        scores = [("ant", "t", 9, 0, 20), ("bee", "t", 9, 0, 20), ("cat", "t", 2, 0, 20)]
+        line = self.lines(sqlite_url, tmp_path, scores, benchmark="gaps")["weights of prompts"]
+        assert line.leader_changes == "no"
+        assert line.text.startswith("One of ant, bee leads in all")
 
     def test_leaders_with_equal_means_are_decided_by_missing_scores(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = sa.create_engine(sqlite_url)

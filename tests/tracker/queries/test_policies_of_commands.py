@@ -27,6 +27,7 @@ from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.related_models.related_pairs import list_pairs as list_pairs_of
 from tracker.queries.related_models.related_pairs import load_related
 from tracker.queries.selection import Selection
+from tracker.recording.comparing.histories import load_histories
 from tracker.recording.pipeline import compute_report
 from tracker.statistics.related.error_agreement import compare_errors
 
@@ -96,6 +97,18 @@ class TestPairsAmongModels:
         add_scores(sqlite_store, table, models=MODELS)
         report = compute_report(sqlite_store, "comparison", chosen("b", "fail"), self.PARAMETERS)
         assert report.finding.metrics["n_prompts"] == N
+
+
+@pytest.mark.parametrize("policy", ["bounds", "worst", "impute"])
+def test_the_history_has_the_means_and_intervals_of_the_leaderboard(store: sa.Engine, policy: str) -> None:
+    with transaction(store, write=False) as session:
+        board = load_leaderboard(session, chosen("b", policy), n_resamples=0)
+    history = load_histories(store, chosen("b", policy))
+    expected = {row.model: (row.mean, row.low, row.high) for row in board.rows}
+    means = {row["model"]: (row["mean"], row["mean_low"], row["mean_high"]) for row in history.list_records()}
+    assert set(means) == set(MODELS)
+    for model, numbers in means.items():
+        assert numbers == pytest.approx(expected[model])
 
 
 class TestImpute:

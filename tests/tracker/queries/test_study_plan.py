@@ -54,6 +54,20 @@ class TestAgainstReference:
         detectable = TTestPower().solve_power(nobs=N, alpha=1 - level, power=power) * deviation
         assert row["detectable"] == pytest.approx(detectable, rel=1e-3)
 
+    def test_rows_by_trials_are_of_the_pairs_with_several_trials(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path / 'suffrage.db'}"
+        engine = connect(url)
+        for trial, table in enumerate((Q, AGAIN)):
+            add_scores(engine, table, models=["a", "b", "c"][: table.shape[1]], trial=trial)
+        pair, every = ("b", "--effect", "0.05", "--models", "a,b"), ("b", "--effect", "0.05")
+        assert [row["prompts"] for row in rows(url, *every)[1:]] == [row["prompts"] for row in rows(url, *pair)[1:]]
+        stored = rows(url, *pair)[0]["prompts"]
+        text = " ".join(call(url, *every).split())
+        assert f"the median of the pair with several trials, which needs {stored:,} prompts with the stored" in text
+        text = " ".join(call(url, *every, "--trials", "2").split())
+        assert "for a and b: " in text
+        assert "2 pairs are left out: a model has one trial of each prompt." in text
+
 
 class TestTexts:
     def test_the_verdict_comes_first(self, url: str) -> None:

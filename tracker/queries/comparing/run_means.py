@@ -19,8 +19,8 @@ class RunMean:
 
     Attributes:
         n: its prompts with a score.
-        mean: over these; under ``worst`` and ``impute`` over the prompts of all runs of its model. NaN without any.
-        low, high: 95 % interval of the mean on the prompts of all runs of its model; NaN if undefined.
+        mean: over these; under ``worst`` and ``impute`` over the prompts of all runs. NaN without any.
+        low, high: 95 % interval of the mean on the prompts of all runs; NaN if undefined.
     """
 
     n: int
@@ -39,16 +39,12 @@ def estimate_run_means(history: RunHistory, clusters: Clusters) -> list[RunMean]
     means = [RunMean(n=n, mean=mean, low=np.nan, high=np.nan) for n, mean in history.means]
     if np.isinf(history.scores.Q).any():
         return means
-    for columns in history.columns_by_model.values():
-        is_chosen = np.isin(np.arange(len(history.runs)), columns)
-        scores = history.scores.columns(is_chosen)
-        scores = scores.rows(np.asarray(~np.isnan(scores.Q).all(axis=1)))
-        mean, low, high = _estimate(scores, clusters)
-        for place, column in enumerate(np.flatnonzero(is_chosen).tolist()):
-            if means[column].n:
-                ends = {"low": float(low[place]), "high": float(high[place])}
-                means[column] = RunMean(n=means[column].n, mean=float(mean[place]), **ends)
-    return means
+    scores = history.scores
+    estimates = _estimate(scores.rows(np.asarray(~np.isnan(scores.Q).all(axis=1))), clusters)
+    return [
+        RunMean(n=run.n, mean=mean, low=low, high=high) if run.n else run
+        for run, mean, low, high in zip(means, *(values.tolist() for values in estimates), strict=True)
+    ]
 
 
 def _estimate(scores: PerformanceMatrix, clusters: Clusters) -> tuple[NDArray[np.float64], ...]:

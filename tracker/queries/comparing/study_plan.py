@@ -216,7 +216,19 @@ def plan_comparison(
             "two models with scores for the same prompts."
         )
     is_clustered = not groups.problem and groups.n_groups < len(groups.codes)
-    numbers = _choose_trials(pairs, trials, n_trials)
+    n_excluded, numbers = n_models * (n_models - 1) // 2 - len(pairs), _choose_trials(pairs, trials, n_trials)
+    alpha, repeated = 1 - level, [pair for pair in pairs if not np.isnan(pair.within)]
+    by_trials: tuple[str, ...] = ()
+    if 0 < len(repeated) < len(pairs):
+        by_trials = (f"{len(pairs) - len(repeated):,} pairs are left out: a model has one trial of each prompt.",)
+        if n_trials is None:
+            stored = _plan(repeated, None, effect, power, alpha, exponent).median
+            by_trials = (
+                f"Rows by number of trials are for the median of {_count_pairs(len(repeated))} with several trials, "
+                f"which needs {_count(stored.n_prompts)} prompts with the stored trials.",
+            )
+        else:
+            pairs = repeated
     return StudyPlan(
         benchmark=trials.scores.benchmark,
         metric=trials.scores.metric,
@@ -225,12 +237,12 @@ def plan_comparison(
         level=level,
         n_prompts=trials.scores.n_prompts,
         n_pairs=len(pairs),
-        n_excluded=n_models * (n_models - 1) // 2 - len(pairs),
+        n_excluded=n_excluded,
         cluster=clusters.field if is_clustered else "",
         n_clusters=groups.n_groups if is_clustered else 0,
         n_strata=groups.n_strata,
-        rows=tuple(_plan(pairs, number, effect, power, 1 - level, exponent) for number in numbers),
-        warnings=(*trials.missing_warnings, *_describe_policy(trials)),
+        rows=tuple(_plan(pairs, number, effect, power, alpha, exponent) for number in numbers),
+        warnings=(*by_trials, *trials.missing_warnings, *_describe_policy(trials)),
     )
 
 
@@ -288,6 +300,10 @@ def _trial_variances(trials: TrialScores) -> tuple[NDArray[np.float64], NDArray[
         means, squares = trials.scores.Q[seen, column], trials.squares[seen, column]
         parts.append(split_variance(means, squares, trials.count[seen, column], np.nan))
     return np.array([part.within for part in parts]), np.array([part.per_trial for part in parts])
+
+
+def _count_pairs(n: int) -> str:
+    return "the pair" if n == 1 else f"the {n:,} pairs"
 
 
 def _describe_policy(trials: TrialScores) -> tuple[str, ...]:

@@ -37,11 +37,14 @@ def compare_alternatives(
         yield _vary_missing_scores(board), {}
     if excluded := [row for row in board.rows if row.excluded]:
         coverage = math.floor(100 * min(row.coverage for row in excluded)) / 100
-        yield _rank_excluded_models(board, excluded), {"min_coverage": coverage}
+        changes: dict[str, Any] = {"min_coverage": coverage}
+        yield _rank_excluded_models(session, replace(selection, **changes), board, excluded), changes
+    if not board.leaders:
+        return
     if board.ranks_on_other_tasks and selection.task_effects == "random":
         yield _compare_ranks("these tasks", board, board.ranks_on_these_tasks), {"task_effects": "fixed"}
     elif board.ranks_on_other_tasks:
-        choices: dict[str, Any] = {"task_effects": "random"} | ({"cluster": None} if selection.cluster else {})
+        choices = {"task_effects": "random"} | ({"cluster": None} if selection.cluster else {})
         yield _compare_ranks("other tasks like these", board, board.ranks_on_other_tasks), choices
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
         yield _weigh_tasks_equally(session, selection, board), {"weights": TASK_EQUAL}
@@ -56,13 +59,7 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
         return VerdictLine(topic=topic, text=text, leader_changes="unknown")
     first = [row for row in board.rows if row.model in board.leaders]
     n_missing = sum(board.n_units - row.n for row in first)
-    worst = min(_merit(board, row.worst_mean) for row in first)
-    rivals = [
-        row.model
-        for row in board.rows
-        if row.rank is not None and row.model not in board.leaders and _merit(board, row.best_mean) >= worst
-    ]
-    if rivals:
+    if rivals := _list_possible_rivals(board):
         text = f"{join_names(rivals, MAX_NAMES)} can have the best mean, depending on the missing scores."
         return VerdictLine(topic=topic, text=text, leader_changes="maybe")
     if len(first) > 1 and n_missing:
@@ -74,21 +71,46 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     return VerdictLine(topic=topic, text=text, leader_changes="no")
 
 
-def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]) -> VerdictLine:
+def _list_possible_rivals(board: Leaderboard) -> list[str]:
+    """Return the ranked models not in the first place that some values of the missing scores put there."""
+    ranked = [row for row in board.rows if row.rank is not None]
+    return [row.model for row in ranked if row.model not in board.leaders and _can_be_best(row, ranked, board)]
+
+
+def _can_be_best(row: LeaderboardRow, ranked: Sequence[LeaderboardRow], board: Leaderboard) -> bool:
+    """Return whether no other ranked model is ahead if its own missing scores are the best, and theirs the worst."""
+    least = max((_merit(board, other.worst_mean) for other in ranked if other is not row), default=-math.inf)
+    return not _merit(board, row.best_mean) < least
+
+
+def _rank_excluded_models(
+    session: Session, selection: Selection, board: Leaderboard, excluded: Sequence[LeaderboardRow]
+) -> VerdictLine:
+    """State whether a model with too few scores can be first.
+
+    Args:
+        session: the store.
+        selection: with a least coverage that these models reach.
+        board: the leaderboard.
+        excluded: rows of these models.
+    """
     topic = "models listed apart"
-    first = [row for row in board.rows if row.model in board.leaders]
-    best = min((_merit(board, row.mean) for row in first), default=-math.inf)
-    names = [row.model for row in excluded if _merit(board, row.mean) > best]
-    if names:
-        verb = "has" if len(names) == 1 else "have"
-        text = f"{join_names(names, MAX_NAMES)} {verb} a better mean, over fewer {board.unit}s."
-        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
-    worst = min((_merit(board, row.worst_mean) for row in first), default=math.nan)
-    possible = [row.model for row in excluded if not _merit(board, row.best_mean) < worst]
-    if possible:
+    try:
+        lenient = load_leaderboard(session, selection, n_resamples=0)
+    except SelectionError as error:
+        return VerdictLine(topic=topic, text=f"They cannot be ranked: {error}", leader_changes="unknown")
+    change, names = compare_leaders(lenient.leaders, board.leaders), [row.model for row in excluded]
+    if change != "no":
+        text = f"If they are ranked, {join_names(lenient.leaders, MAX_NAMES)} {_lead_verb(lenient.leaders)} first."
+        return VerdictLine(topic=topic, text=text, leader_changes=change)
+    ranked = [row for row in board.rows if row.rank is not None]
+    if possible := [row.model for row in excluded if _can_be_best(row, ranked, board)]:
         text = f"{join_names(possible, MAX_NAMES)} can be first: too many scores are missing."
         return VerdictLine(topic=topic, text=text, leader_changes="maybe")
-    text = f"{join_names([row.model for row in excluded], MAX_NAMES)} cannot be first, whatever the missing scores are."
+    if rivals := [name for name in lenient.contenders or () if name in names]:
+        text = f"{join_names(rivals, MAX_NAMES)} may be first too: the difference is not significant."
+        return VerdictLine(topic=topic, text=text, leader_changes="maybe")
+    text = f"{join_names(names, MAX_NAMES)} cannot be first, whatever the missing scores are."
     return VerdictLine(topic=topic, text=text, leader_changes="no")
 
 
@@ -128,6 +150,9 @@ def _weigh_tasks_equally(session: Session, selection: Selection, board: Leaderbo
         "the first place stays" if change == "no" else f"{join_names(leaders, MAX_NAMES)} {_lead_verb(leaders)} first"
     )
     text = f"With equal weights of the {board.n_tasks} tasks {place}."
+    if change == "no" and board.missing == "bounds" and (rivals := _list_possible_rivals(equal)):
+        text += f" That is on measured scores: {join_names(rivals, MAX_NAMES)} can have the best mean."
+        change = "maybe"
     return VerdictLine(topic=topic, text=text, leader_changes=change)
 
 
