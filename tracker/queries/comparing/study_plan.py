@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -211,24 +212,15 @@ def plan_comparison(
         raise SelectionError(explain_too_many(n_models))
     pairs = list_pairs(trials, groups, None if bounds is None else np.ldexp(bounds, -exponent))
     if not pairs:
-        raise SelectionError(
-            f"No two of {n_models} models of {trials.scores.benchmark} have differences with a variance. A plan needs "
-            "two models with scores for the same prompts."
-        )
+        raise _without_variance(trials)
     is_clustered = not groups.problem and groups.n_groups < len(groups.codes)
     n_excluded, numbers = n_models * (n_models - 1) // 2 - len(pairs), _choose_trials(pairs, trials, n_trials)
-    alpha, repeated = 1 - level, [pair for pair in pairs if not np.isnan(pair.within)]
+    make_row = partial(_plan, effect=effect, power=power, alpha=1 - level, exponent=exponent)
     by_trials: tuple[str, ...] = ()
+    repeated = [pair for pair in pairs if not np.isnan(pair.within)]
     if 0 < len(repeated) < len(pairs):
-        by_trials = (f"{len(pairs) - len(repeated):,} pairs are left out: a model has one trial of each prompt.",)
-        if n_trials is None:
-            stored = _plan(repeated, None, effect, power, alpha, exponent).median
-            by_trials = (
-                f"Rows by number of trials are for the median of {_count_pairs(len(repeated))} with several trials, "
-                f"which needs {_count(stored.n_prompts)} prompts with the stored trials.",
-            )
-        else:
-            pairs = repeated
+        by_trials = (_describe_repeated(pairs, repeated, n_trials, make_row(repeated, None)),)
+        pairs = pairs if n_trials is None else repeated
     return StudyPlan(
         benchmark=trials.scores.benchmark,
         metric=trials.scores.metric,
@@ -241,8 +233,15 @@ def plan_comparison(
         cluster=clusters.field if is_clustered else "",
         n_clusters=groups.n_groups if is_clustered else 0,
         n_strata=groups.n_strata,
-        rows=tuple(_plan(pairs, number, effect, power, alpha, exponent) for number in numbers),
+        rows=tuple(make_row(pairs, number) for number in numbers),
         warnings=(*by_trials, *trials.missing_warnings, *_describe_policy(trials)),
+    )
+
+
+def _without_variance(trials: TrialScores) -> SelectionError:
+    return SelectionError(
+        f"No two of {len(trials.scores.models)} models of {trials.scores.benchmark} have differences with a variance. A "
+        "plan needs two models with scores for the same prompts."
     )
 
 
@@ -302,8 +301,24 @@ def _trial_variances(trials: TrialScores) -> tuple[NDArray[np.float64], NDArray[
     return np.array([part.within for part in parts]), np.array([part.per_trial for part in parts])
 
 
-def _count_pairs(n: int) -> str:
-    return "the pair" if n == 1 else f"the {n:,} pairs"
+def _describe_repeated(
+    pairs: Sequence[PairVariance], repeated: Sequence[PairVariance], n_trials: int | None, stored: PlannedTrials
+) -> str:
+    """Return which pairs the rows by number of trials are of.
+
+    Args:
+        pairs: all of them.
+        repeated: those of models with several trials.
+        n_trials: that the user chose, if any.
+        stored: the plan for these with the stored trials.
+    """
+    if n_trials is not None:
+        return f"{len(pairs) - len(repeated):,} pairs are left out: a model has one trial of each prompt."
+    subject = "the pair" if len(repeated) == 1 else f"the {len(repeated):,} pairs"
+    return (
+        f"Rows by number of trials are for the median of {subject} with several trials, which needs "
+        f"{_count(stored.median.n_prompts)} prompts with the stored trials."
+    )
 
 
 def _describe_policy(trials: TrialScores) -> tuple[str, ...]:

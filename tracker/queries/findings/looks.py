@@ -187,8 +187,8 @@ def describe_looks(looks: Sequence[Look], key: int, benchmark: str) -> str:
     n_repeated = sum(look.findings != (UNRECORDED,) for look in tests) if key == UNRECORDED else 0
     if n_repeated:
         n_recorded = len(looks) - len(tests) + n_repeated
-        which = "this one" if len(tests) == 1 else "these" if n_repeated == len(tests) else f"{n_repeated} of these"
-        line = f"{benchmark} has {n_recorded} recorded test{'s' * (n_recorded != 1)}, {which} among them"
+        subject = "this one" if len(tests) == 1 else "these" if n_repeated == len(tests) else f"{n_repeated} of these"
+        line = f"{benchmark} has {n_recorded} recorded test{'s' * (n_recorded != 1)}, {subject} among them"
     elif n_before or n_after or key == UNRECORDED:
         before = f"{n_before or 'no'} recorded test{'s' * (n_before != 1)} of {benchmark} came before"
         line = f"{before}{f', {n_after} after' if n_after else ''}"

@@ -79,7 +79,7 @@ def _list_possible_rivals(board: Leaderboard) -> list[str]:
 
 def _can_be_best(row: LeaderboardRow, ranked: Sequence[LeaderboardRow], board: Leaderboard) -> bool:
     """Return whether no other ranked model is ahead if its own missing scores are the best, and theirs the worst."""
-    least = max((_merit(board, other.worst_mean) for other in ranked if other is not row), default=-math.inf)
+    least = max((_merit(board, rival.worst_mean) for rival in ranked if rival is not row), default=-math.inf)
     return not _merit(board, row.best_mean) < least
 
 
