@@ -198,18 +198,11 @@ def plan_comparison(
             set and no prompt has several trials, or scores are missing under ``fail``.
     """
     _check_options(effect, power, level)
-    selection = choose_policy(session, selection, default="common", subject="plan")
-    trials, clusters = TrialScores.load(session, selection), Clusters.load(session, selection)
-    _check_possible(effect, trials)
-    for problem, is_so in check_finite(trials.scores.Q).items():
-        if is_so:
-            raise SelectionError(problem)
+    trials, clusters = _load_trials(session, selection, effect)
     bounds = trials.scores.bounds
     exponent, trials = trials.exponent, trials.scaled()
     groups = clusters.group(trials.scores.prompt_ids)
     n_models = len(trials.scores.models)
-    if n_models > MAX_TESTED_MODELS:
-        raise SelectionError(explain_too_many(n_models))
     pairs = list_pairs(trials, groups, None if bounds is None else np.ldexp(bounds, -exponent))
     if not pairs:
         raise _without_variance(trials)
@@ -238,10 +231,23 @@ def plan_comparison(
     )
 
 
+def _load_trials(session: Session, selection: Selection, effect: float) -> tuple[TrialScores, Clusters]:
+    """Load the scores and their clusters, and check that a study of them can be planned."""
+    selection = choose_policy(session, selection, default="common", subject="plan")
+    trials, clusters = TrialScores.load(session, selection), Clusters.load(session, selection)
+    _check_possible(effect, trials)
+    for problem, is_so in check_finite(trials.scores.Q).items():
+        if is_so:
+            raise SelectionError(problem)
+    if len(trials.scores.models) > MAX_TESTED_MODELS:
+        raise SelectionError(explain_too_many(len(trials.scores.models)))
+    return trials, clusters
+
+
 def _without_variance(trials: TrialScores) -> SelectionError:
     return SelectionError(
-        f"No two of {len(trials.scores.models)} models of {trials.scores.benchmark} have differences with a variance. A "
-        "plan needs two models with scores for the same prompts."
+        f"No two of {len(trials.scores.models)} models of {trials.scores.benchmark} have differences with a variance. "
+        "A plan needs two models with scores for the same prompts."
     )
 
 
