@@ -28,8 +28,8 @@ from tracker.errors import NotFoundError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.imputed_scores import ScoresOfPairs
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
+from tracker.queries.ranking.special_treatments import ScoresOfPairs
 from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import PromptValues, Report, analysis
 

@@ -28,7 +28,7 @@ from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.imputed_scores import WholeScores
+from tracker.queries.ranking.special_treatments import WholeScores
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterBaselines", "analyze"]

@@ -24,7 +24,7 @@ from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
-MODEL_STEPS = ("easy", "contaminated")
+MODEL_STEPS: tuple[str, ...] = ("easy", "contaminated")
 """Steps that depend on the filter models and are recomputed."""
 SIMILAR_SETTINGS = tuple(field.name for field in fields(SimilarSettings))
 """Options of the step `similar` of the filter."""
@@ -155,12 +155,12 @@ def decide_anew(
     options, models = recorded.parameters, recorded.models
     columns = np.array([scores.models.index(name) for name in models], dtype=np.intp)
     kind = "" if options["without_confidence"] else evidence.kind(columns, scores.models, options["probability"])
-    not_contaminated = evidence.unblinded(columns, scores.models, kind or None)
+    not_contaminated, repeated = evidence.unblinded(columns, scores.models, kind or None), MODEL_STEPS
     if options.get("contaminated_models"):
         not_contaminated = "that step has its own models (contaminated_models), so its decisions stay"
+        repeated = ("easy",)
     probabilities = evidence.gold[kind][:, columns] if kind else None
     blind = evidence.blind_gold[kind][:, columns] if kind and not not_contaminated else None
-    repeated = MODEL_STEPS[: 1 if options.get("contaminated_models") else None]
     other_steps = [recorded.removed(step, scores.prompt_ids) for step in recorded.reasons if step not in repeated]
     decisions = decide_by_subset(
         find_confident_answers(evidence.right[:, columns], probabilities, options["confidence"]),

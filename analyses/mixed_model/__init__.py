@@ -25,7 +25,7 @@ from analyses.mixed_model.validation import find_problems
 from analyses.numerics.mixed.effects import prompt_effects
 from analyses.presentation.validation import validate
 from tracker.queries.catalogue.covariates import Covariates
-from tracker.queries.ranking.imputed_scores import StoredScores
+from tracker.queries.ranking.special_treatments import StoredScores
 from tracker.recording.finding import PromptValues, Report, analysis
 
 SCHEME = "mixed-model"

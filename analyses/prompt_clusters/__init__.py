@@ -31,7 +31,7 @@ from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters.method import PromptClusters, cluster_test
 from analyses.prompt_clusters.summary import list_table_warnings, summarize
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.imputed_scores import WholeScores
+from tracker.queries.ranking.special_treatments import WholeScores
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import RelatedModels, relate_models

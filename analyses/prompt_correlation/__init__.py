@@ -36,7 +36,7 @@ from analyses.prompt_correlation.model_pairs import list_model_pairs
 from analyses.prompt_correlation.summary import list_table_warnings, summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.imputed_scores import WholeScores
+from tracker.queries.ranking.special_treatments import WholeScores
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models

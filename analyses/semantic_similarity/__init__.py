@@ -39,7 +39,7 @@ from analyses.semantic_similarity.tables import list_strongest_lines
 from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.imputed_scores import WholeScores
+from tracker.queries.ranking.special_treatments import WholeScores
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models

@@ -32,7 +32,7 @@ from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.imputed_scores import WholeScores
+from tracker.queries.ranking.special_treatments import WholeScores
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["SmartFiltering", "analyze"]
