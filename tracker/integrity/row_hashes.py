@@ -142,7 +142,14 @@ def _text_words(values: Sequence[Any]) -> Words:
 def _json_words(values: Sequence[Any]) -> Words:
     if _are_same(values):
         return np.broadcast_to(_json_words(values[:1]), (2, len(values)))
-    return _digest_texts([value if value is None else canonical_json(value) for value in values])
+    if set(map(type, values)) <= {str, bytes, type(None)}:  # 1, 1.0 and True are one key of a mapping
+        canonical = {value: _canonical_value(value) for value in set(values)}
+        return _digest_texts([canonical[value] for value in values])
+    return _digest_texts([*map(_canonical_value, values)])
+
+
+def _canonical_value(value: Any) -> bytes | None:
+    return None if value is None else canonical_json(value)
 
 
 def _are_same(values: Sequence[Any]) -> bool:
@@ -190,12 +197,15 @@ def _name_of_pair(pair: tuple[bytes, bytes]) -> bytes:
     return pair[0][1:-1]
 
 
-_STRING = rb'"[ !#-\[\]-~]*"'
+_NAME = rb'"[ !#-\[\]-~]*"'
+_CODE = rb"00(?:0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])|0[1-9a-f][0-9a-f]{2}|[1-9a-f][0-9a-f]{3}"
+_ESCAPE = rb'\\(?:["\\bfnrt]|u(?:%b))' % _CODE
+_STRING = rb'"[ !#-\[\]-~]*+(?:%b[ !#-\[\]-~]*+)*+"' % _ESCAPE
 _VALUE = rb"(?:%b|0|-?[1-9][0-9]{0,17}|true|false|null)" % _STRING
-_PAIR = rb"%b: %b" % (_STRING, _VALUE)
-PLAIN_JSON = re.compile(rb"\[%b(?:, %b)*\]|\{%b(?:, %b)*\}" % (_VALUE, _VALUE, _PAIR, _PAIR))
+_PAIR = rb"%b: %b" % (_NAME, _VALUE)
+PLAIN_JSON = re.compile(rb"\[%b(?:, %b)*+\]|\{%b(?:, %b)*+\}" % (_VALUE, _VALUE, _PAIR, _PAIR))
 """Lists and objects of plain values that `canonical_json` leaves as they are, or sorts by name."""
-NAMED_VALUE = re.compile(rb"(%b): (%b)" % (_STRING, _VALUE))
+NAMED_VALUE = re.compile(rb"(%b): (%b)" % (_NAME, _VALUE))
 
 
 def _parse_number(literal: str) -> int | float:

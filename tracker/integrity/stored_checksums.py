@@ -182,8 +182,10 @@ def _read_some(connection: sa.Connection, table: str, keys: NDArray[np.int64]) -
     if connection.dialect.name == "postgresql":
         cursor.execute(f"{query}%s AND key = ANY(%s) ORDER BY key FOR UPDATE", (table, keys.tolist()))
         return as_sums(cursor.fetchall())
+    cursor.execute("SELECT max(key) FROM checksum WHERE table_name = ?", (table,))
+    (last,) = cursor.fetchone()
     rows = []
-    for part in _parts(keys.tolist()):
+    for part in _parts(keys[keys <= last].tolist() if last is not None else []):
         cursor.execute(f"{query}? AND key IN ({part}) ORDER BY key", (table,))
         rows.extend(cursor.fetchall())
     return as_sums(rows)
@@ -197,7 +199,7 @@ def _insert(connection: sa.Connection, table: str, sums: Sums, on_conflict: str)
         values = "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])"
         cursor.execute(f"{into} {values} {on_conflict}", (table, *columns))
         return [key for (key,) in cursor.fetchall()] if "RETURNING" in on_conflict else []
-    rows = [*zip(repeat(table), *columns)]
+    rows = [*zip(repeat(str(table)), *columns)]  # a name of SQLAlchemy's is a subclass, which SQLite converts slowly
     for first in range(0, len(rows), KEYS_PER_STATEMENT):
         part = rows[first : first + KEYS_PER_STATEMENT]
         marks = ", ".join(["(?, ?, ?, ?)"] * len(part))

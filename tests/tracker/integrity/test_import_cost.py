@@ -17,7 +17,7 @@ from tracker.ingest.pipeline import ingest_file
 from tracker.integrity import recorder
 from tracker.integrity.verification import find_content_faults
 
-N_REPEATS = 5
+N_REPEATS = 12
 OPTIONS = ReadOptions(benchmark="b")
 
 

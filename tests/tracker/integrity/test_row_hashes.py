@@ -66,7 +66,7 @@ class TestLaws:
         assert canonical_json(json.dumps(value)) == canonical_json(json.dumps(value, ensure_ascii=False, indent=1))
 
 
-PLAIN = st.text('ab: ,!"\\{é\x7f', max_size=4)
+PLAIN = st.text('ab: ,!"\\{é\x7f\n\x08\x0b😀', max_size=4)
 
 
 @given(st.lists(PLAIN | st.integers() | st.booleans() | st.none()) | st.dictionaries(PLAIN, PLAIN | st.integers()))
@@ -74,6 +74,13 @@ def test_plain_json_is_that_of_the_encoder(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         expected = json.dumps(json.loads(text), sort_keys=True).encode()
         assert canonical_json(text) == canonical_json(text.encode()) == expected
+
+
+def test_every_escape_is_that_of_the_encoder() -> None:
+    for code in range(0x10000):
+        for character in (json.dumps(chr(code)), f'"\\u{code:04x}"', f'"\\u{code:04X}"'):
+            text = f"[{character}]"
+            assert canonical_json(text) == json.dumps(json.loads(text)).encode()
 
 
 @pytest.mark.parametrize(
