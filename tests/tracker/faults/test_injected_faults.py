@@ -14,6 +14,8 @@ from injection import KINDS, Faults, Kind
 from operations import OPERATIONS, Operation, Place, list_mlflow_runs
 from store_state import Contents, read_state
 
+from tracker.evaluating import evaluation
+
 EVERY, SAMPLED = 300, 300
 """Every call up to the first number can fail in the soak, and as many later ones as the second, drawn at random."""
 STEP = int(os.environ.get("SUFFRAGE_TEST_FAULT_STEP", "40"))
@@ -45,8 +47,6 @@ def run_with_fault(disturbance: Disturbance, place: Place, kind: Kind, n: int) -
 
 def shorten_leases() -> None:
     """Let a command that runs again take over the prompts of the disturbed one at once."""
-    from tracker.evaluating import evaluation
-
     assert evaluation.evaluate.__kwdefaults__ is not None
     evaluation.evaluate.__kwdefaults__["lease_s"] = 0.5
 
