@@ -357,6 +357,18 @@ class TestErrors:
         with pytest.raises(PublishingError, match=words):
             publish_missing(filled_file, uri)
 
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "postgresql://me:hunter2@host:abc/x", "postgresql://me:hunter2@host:99999/x", "http://me:hunter2@host:0",
+            "postgresql://me:hun/hunter2@host/x", "postgresql://me:hun@hunter2@host/x", "http://me:hunter2@[::1",
+        ],
+    )  # fmt: skip
+    def test_a_wrong_port_or_host_is_one_sentence_without_the_password(self, filled_file: sa.Engine, uri: str) -> None:
+        with pytest.raises(PublishingError, match="host or port in the MLflow tracking URI is not valid") as caught:
+            publish_missing(filled_file, uri)
+        assert "hunter2" not in str(caught.value)
+
     def test_our_own_store_is_no_place_for_mlflow(self, filled_file: sa.Engine) -> None:
         with pytest.raises(PublishingError, match="is the Suffrage store itself"):
             publish_missing(filled_file, str(filled_file.url))

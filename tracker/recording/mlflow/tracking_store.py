@@ -58,6 +58,8 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
         raise PublishingError(f"{hide_passwords(tracking_uri)!r} is not an MLflow tracking URI. {advice}")
     if scheme == "file":
         raise PublishingError(f"MLflow no longer supports plain folders ({tracking_uri}). {advice}")
+    if scheme not in ("sqlite", "databricks"):
+        _check_host(tracking_uri)
     if scheme in SERVERS:
         return MlflowStore(uri=tracking_uri.rstrip("/"), display_uri=hide_passwords(tracking_uri).rstrip("/"))
     if scheme not in DATABASES:
@@ -79,6 +81,24 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
         )
     uri = f"sqlite:///{file}{'?' + options if options else ''}"
     return MlflowStore(uri=uri, display_uri=uri, file=file, artifacts=file.parent / ARTIFACT_FOLDER)
+
+
+def _check_host(uri: str) -> None:
+    """Reject an address without a valid host or port.
+
+    Raises:
+        PublishingError: says nothing of the text, which may hold a password.
+    """
+    try:
+        parts = urlsplit(uri)
+        is_valid = parts.port != 0 and parts.netloc.count("@") <= 1
+    except ValueError:  # no number, too large, or half an IPv6 address
+        is_valid = False
+    if not is_valid:
+        raise PublishingError(
+            "The host or port in the MLflow tracking URI is not valid. Use SCHEME://USER@HOST:PORT/NAME with a port "
+            "from 1 to 65535, and with an @, : or / in a password written as %40, %3A or %2F."
+        )
 
 
 def hide_passwords(uri: str) -> str:
