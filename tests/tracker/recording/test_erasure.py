@@ -66,7 +66,7 @@ def scores(engine: sa.Engine) -> list[Any]:
 def test_texts_become_marks_and_scores_stay(store: sa.Engine) -> None:
     before = scores(store)
     done = erase(store, "b", "--models", "m", "--yes")
-    assert "Erased 1 texts of 1 runs." in done.stderr
+    assert "Erased 1 text of 1 run." in done.stderr
     assert "To keep: 1 answers that are an option of their prompt." in done.stderr
     erased, option, kept = texts(store)
     assert is_mark(erased)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,10 @@ from tracker.cli.help_text import Group
 from tracker.cli.options import database_option
 from tracker.cli.output import inform, warn
 from tracker.cli.progress import show_activity
+from tracker.report.number_format import format_count
+
+if TYPE_CHECKING:
+    from tracker.recording.erasure.responses import ErasureResult
 
 
 @click.group(cls=Group)
@@ -75,7 +80,7 @@ def erase(
         )
         selection = ErasureSelection(run_ids=chosen, prompt_ids=set(prompt_ids) or None, match=match)
         result = erase_responses(session, selection, day)
-    inform(f"To erase: {result.n_texts:,} texts of {result.n_runs:,} runs, {result.n_records:,} texts in records.")
+    inform(f"To erase: {_describe_texts(result)}, {format_count(result.n_records, 'text')} in records.")
     if result.n_kept:
         inform(f"To keep: {result.n_kept:,} answers that are an option of their prompt.")
     if dry_run:
@@ -89,8 +94,12 @@ def erase(
         with transaction(engine, exclusive=True) as session:
             result = erase_responses(session, selection, day)
         purge(engine)
-    inform(f"Erased {result.n_texts:,} texts of {result.n_runs:,} runs.")
+    inform(f"Erased {_describe_texts(result)}.")
     warn("Backups, archives, imported files and MLflow may still hold the texts: delete or replace them too.")
+
+
+def _describe_texts(result: ErasureResult) -> str:
+    return f"{format_count(result.n_texts, 'text')} of {format_count(result.n_runs, 'run')}"
 
 
 def _parse_keys(option: str, text: str) -> list[int]:

@@ -14,12 +14,15 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tracker.errors import ServerError
 from tracker.evaluating.servers.address import Address, ApiKey
 from tracker.evaluating.servers.key_redaction import redact_logs
 
 ADDRESS_OF_OBJECT = re.compile(r"^<?[\w.]*\w+( object at 0x\w+>|\([^)]*\)): ")
 CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Environment variables of a file with certificates to trust; the first that is set counts."""
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+"""Environment variables of proxies."""
 Trouble = Literal["", "unreachable", "timeout", "cut"]
 
 
@@ -52,15 +55,25 @@ class Connection:
         address: the server.
         key: the API key.
         timeout_s: seconds of silence after which a request fails.
+
+    Raises:
+        ServerError: the environment names certificates that cannot be read, or a proxy that cannot be used.
     """
 
     def __init__(self, address: Address, key: ApiKey, timeout_s: float) -> None:
         self._address, self._key, self._timeout_s = address, key, timeout_s
         self._sockets: list[socket.socket] = []
         self._is_cut = False
-        self._client = httpx.Client(
-            auth=_Bearer(key), timeout=timeout_s, follow_redirects=False, verify=_make_ssl_context()
-        )
+        certificates = _make_ssl_context()
+        try:
+            self._client = httpx.Client(
+                auth=_Bearer(key), timeout=timeout_s, follow_redirects=False, verify=certificates
+            )
+        except (httpx.InvalidURL, ValueError, ImportError):  # the text may hold the proxy's password
+            raise ServerError(
+                f"The address of a proxy in the environment cannot be used. Correct {', '.join(PROXIES)}: "
+                "http://HOST:PORT, or unset them."
+            ) from None
         redact_logs(key)
 
     def post(self, path: str, body: Mapping[str, Any]) -> HttpResponse:
@@ -124,11 +137,16 @@ class _Bearer(httpx.Auth):
 
 def _make_ssl_context() -> ssl.SSLContext:
     """Return the certificates to trust: those of the user, else those of certifi."""
-    chosen = next((os.environ[name] for name in CERTIFICATE_FILES if os.environ.get(name)), None)
-    if chosen is None:
+    variable = next((name for name in CERTIFICATE_FILES if os.environ.get(name)), None)
+    if variable is None:
         return httpx.create_ssl_context()
+    chosen = os.environ[variable]
     is_folder = os.path.isdir(chosen)
-    return ssl.create_default_context(cafile=None if is_folder else chosen, capath=chosen if is_folder else None)
+    try:
+        return ssl.create_default_context(cafile=None if is_folder else chosen, capath=chosen if is_folder else None)
+    except OSError as error:
+        reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ServerError(f"{variable} names {chosen}, which cannot be read ({reason}). Correct or unset it.") from None
 
 
 def _innermost(error: BaseException) -> str:
@@ -141,5 +159,8 @@ def _innermost(error: BaseException) -> str:
 
 def format_redirect_target(location: str) -> str:
     """Return the target of a redirect, without parts that may be secret."""
-    parts = urlsplit(location)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    try:
+        parts = urlsplit(location)
+        return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    except ValueError:
+        return "an address that cannot be parsed"
