@@ -11,7 +11,7 @@ from typing import BinaryIO
 from tracker.errors import OutputError, SuffrageError
 from tracker.private_files.temporary import unfinished_output
 
-ADVICE = "Use another name for --output."
+ADVICE = "Use another name."
 
 
 def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> None:
@@ -38,7 +38,7 @@ def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> No
     else:
         if exists and not is_file:
             kind, example = ("not a regular file", "FILE") if children is None else ("a folder", path / "FILE")
-            raise OutputError(f"{path} is {kind}. Name a file: --output {example}")
+            raise OutputError(f"{path} is {kind}. Name a file: {example}")
         if exists and not force:
             raise OutputError(f"{path} exists already. Choose another name, or replace it with --force.")
     if not has_parent:

@@ -173,7 +173,7 @@ class TestTradeoff:
 
     def test_a_picture_that_cannot_be_written_is_one_sentence(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         run(filled_file, "simulate", "constant", *SMALL, "--system", "cardinal")
-        with pytest.raises(OutputError, match=r"cannot be written: File name too long\. Use another name for --output"):
+        with pytest.raises(OutputError, match=r"cannot be written: File name too long\. Use another name"):
             run(filled_file, "tradeoff", "--output", str(tmp_path / f"{'long' * 100}.png"))
 
     def test_the_same_epsilon_may_be_written_otherwise_and_what_is_none_is_refused(

@@ -117,9 +117,9 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            (".", "is a folder. Name a file: --output "),
+            (".", "is a folder. Name a file: "),
             ("none/out.csv", "There is no folder .*none. Create it: mkdir -p .*none"),
-            ("x" * 300, "cannot be written: File name too long. Use another name for --output"),
+            ("x" * 300, "cannot be written: File name too long. Use another name"),
         ],
     )
     def test_an_unwritable_path_is_an_error_with_its_reason(self, tmp_path: Path, name: str, message: str) -> None:
