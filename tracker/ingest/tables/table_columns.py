@@ -243,8 +243,8 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
     if "model" not in roles and "model" not in explicit:
         models = [name for name in free if is_model_heading(name) and name not in roles.values()]
         roles |= {"model": models[0]} if models else {}
-    order = [*columns, *sorted(ignored)]
-    places = [head.names.index(name) for name in order] if ignored else None
+    place_of = {name: place for place, name in enumerate(head.names)}
+    places = [place_of[name] for name in (*columns, *sorted(ignored))] if ignored else None
     rows = head.rows if places is None else [[row[place] for place in places] for row in head.rows]
     return TableColumns(columns, explicit, roles | explicit, head.is_whole, rows, tuple(sorted(ignored)), is_json)
 

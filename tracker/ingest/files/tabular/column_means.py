@@ -50,11 +50,12 @@ def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> 
     means: dict[int, ColumnMean] = {}
     remaining = list(equal)
     while True:
+        places = np.sort(np.concatenate([np.asarray(group, dtype=np.int64) for group in remaining] or [[]]))
+        firsts = np.array([group[0] for group in remaining], dtype=np.int64)
         new = {}
-        for group in remaining:
-            rest = [other_group for other_group in remaining if other_group is not group]
-            places = sorted(place for other_group in rest for place in other_group)
-            mean = _mean(table, rounding, group[0], places, [other_group[0] for other_group in rest])
+        for number, group in enumerate(remaining):
+            candidates = np.delete(places, np.searchsorted(places, group))
+            mean = _mean(table, rounding, group[0], candidates, np.delete(firsts, number))
             if mean is not None:
                 new[group[0]] = mean
         if not new:
@@ -75,30 +76,44 @@ def rounding_errors(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _mean(
-    table: NDArray[np.float64], rounding: NDArray[np.float64], column: int, candidates: list[int], distinct: list[int]
+    table: NDArray[np.float64],
+    rounding: NDArray[np.float64],
+    column: int,
+    candidates: NDArray[np.int64],
+    distinct: NDArray[np.int64],
 ) -> ColumnMean | None:
     if len(distinct) < 2:
         return None
-    before, after = (
-        [place for place in candidates if place < column][::-1],
-        [place for place in candidates if place > column],
-    )
-    for places, only_whole in ((candidates, True), (distinct, True), (before, False), (after, False)):
-        counts = np.arange(1, len(places) + 1)
-        sums = np.cumsum(table[:, places], axis=1)
-        widest = np.maximum.accumulate(rounding[places])
-        chosen = slice(len(places) - 1, None) if only_whole else slice(1, None)
-        off = np.abs(sums[:, chosen] / counts[chosen] - table[:, [column]])
-        rows = np.count_nonzero(~np.isnan(off), axis=0)
-        allowed = rounding[column] + widest[chosen]
-        spread = np.nanstd(table[:, column])
-        evidence = rows * np.log10(np.maximum(spread / allowed, 1.0))
-        fits = ~(off > allowed).any(axis=0) & (rows >= MIN_ROWS)
-        fits &= evidence >= MIN_EVIDENCE + 2 * log10(2 * len(candidates))
-        if fits.any():
-            at = int(np.flatnonzero(fits)[-1])
-            n = int(counts[chosen][at])
-            return ColumnMean(column=column, of=tuple(places[:n]), is_of_all=only_whole, n_rows=int(rows[at]))
+    needed = MIN_EVIDENCE + 2 * log10(2 * len(candidates))
+    split = int(np.searchsorted(candidates, column))
+    for places, only_whole in (
+        (candidates, True), (distinct, True), (candidates[:split][::-1], False), (candidates[split:], False),
+    ):  # fmt: skip
+        sizes = np.arange(len(places) if only_whole else 2, len(places) + 1)
+        if len(sizes) > 1:  # one row and the largest error rule out nearly all
+            most = rounding[column] + rounding[places].max()
+            off = np.abs(np.cumsum(table[0, places])[1:] / sizes - table[0, column])
+            sizes = sizes[~(off > most)]
+        if not len(sizes):
+            continue
+        allowed = rounding[column] + np.maximum.accumulate(rounding[places])[sizes - 1]
+        n_rows = np.zeros(len(sizes), dtype=np.int64)
+        for values, value in zip(table, table[:, column], strict=True):
+            sums = values[places].sum(keepdims=True) if only_whole else np.cumsum(values[places])[sizes - 1]
+            off = np.abs(sums / sizes - value)
+            fits = ~(off > allowed)
+            sizes, allowed, n_rows = sizes[fits], allowed[fits], n_rows[fits] + ~np.isnan(off[fits])
+            if not len(sizes):  # mostly after the first row
+                break
+        else:
+            spread = np.nanstd(table[:, column])
+            evidence = n_rows * np.log10(np.maximum(spread / allowed, 1.0))
+            enough = np.flatnonzero((n_rows >= MIN_ROWS) & (evidence >= needed))
+            if len(enough):
+                n = int(sizes[enough[-1]])
+                return ColumnMean(
+                    column=column, of=tuple(places[:n].tolist()), is_of_all=only_whole, n_rows=int(n_rows[enough[-1]])
+                )
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,7 @@ def read_task_matrix(
         BadInputError: the columns differ in scale or direction, or have equal headings.
     """
     names = [clean_heading(name) for name in layout.values]
-    if repeated := [name for place, name in enumerate(names) if name in names[:place]]:
+    if repeated := [name for name, n in Counter(names).items() if n > 1]:
         raise BadInputError(table.path, f"columns have the same name apart from sort marks: {repeated[0]!r}.")
     default = metric_description(options.metric or "score", options)
     columns = unify_percentages(parse_number_columns(table, layout.values, problems), default)
@@ -188,7 +189,8 @@ def _check_scales(
 ) -> None:
     chosen = {name: values[rows] for name, values in columns.items()}
     T = np.array(list(chosen.values()))
-    keys = [_names_of_rows(table, layout)[row] for row in rows.tolist()]
+    names = _names_of_rows(table, layout)
+    keys = [names[row] for row in rows.tolist()]
     if layout.orientation == "tasks":
         by_task: dict[str, NDArray[np.float64]] = {key: T[:, row] for row, key in enumerate(keys)}
         check_scales(table.path, by_task, options, metric, "tasks")
