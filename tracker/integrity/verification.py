@@ -51,7 +51,7 @@ class ContentFault:
 _SENTENCES = {
     "changed": "differs from what was stored",
     "lost": "is missing, although its checksum is there",
-    "unknown": "was not stored by Suffrage: it has no checksum",
+    "unknown": "has no checksum: another program added it, or the checksum is lost",
 }
 _LOCAL = {LAYOUT: "the definitions of the tables", COUNTERS: "the counters of keys"}
 

@@ -84,10 +84,10 @@ def edit_at_random(url: str, n_edits: int, draw: random.Random) -> None:
         done += 1
 
 
-def repaired(url: str, *files: Path) -> RepairResult:
+def repaired(url: str, *files: Path, remove_unknown: bool = True) -> RepairResult:
     engine = create_unchecked_engine(url)
     try:
-        return repair(engine, files)
+        return repair(engine, files, remove_unknown=remove_unknown)
     finally:
         engine.dispose()
 
@@ -120,7 +120,30 @@ class TestBackup:
     def test_a_plan_changes_nothing(self, full: Path, full_url: str) -> None:
         edit_at_random(full_url, 3, random.Random(2))
         before = read_content(full_url)
-        assert set(planned(full_url, full)) <= {str(full), "removal: Suffrage did not store it"}
+        assert set(planned(full_url, full)) <= {str(full), ""}
+        assert read_content(full_url) == before
+
+    @pytest.mark.parametrize("tables", [("run", "finding"), ("prompt",), ("run",), ()])
+    def test_lost_checksums_cost_no_row(self, full: Path, full_url: str, tables: Sequence[str]) -> None:
+        names = ", ".join(f"'{name}'" for name in tables)
+        execute(full_url, f"DELETE FROM checksum WHERE table_name IN ({names})" if tables else "DELETE FROM checksum")
+        before = read_content(full_url)
+        result = repaired(full_url, remove_unknown=False)
+        assert read_content(full_url) == before
+        assert any("no copy has the same content" in problem for problem in problems(result))
+        result = repaired(full_url, full, remove_unknown=False)
+        assert problems(result) == []
+        assert read_content(full_url) == before
+        assert {
+            fault for fault in list_faults(full_url) if "definitions" not in fault and "counters" not in fault
+        } == set()
+
+    def test_a_row_that_was_added_is_removed_only_on_request(self, full: Path, full_url: str) -> None:
+        before = read_content(full_url)
+        execute(full_url, "INSERT INTO model (id, name) VALUES (99, 'added')")
+        assert problems(repaired(full_url, full, remove_unknown=False)) != []
+        assert read_content(full_url) != before
+        repaired(full_url, full)
         assert read_content(full_url) == before
 
     @pytest.mark.tampers

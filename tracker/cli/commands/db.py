@@ -120,8 +120,9 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
     help="Backup, archive or imported file that may hold damaged rows; repeatable.",
 )
 @click.option("--repair", is_flag=True, help="Restore the damaged rows that have a sound copy.")
+@click.option("--remove-unknown", is_flag=True, help="With --repair: remove rows without a checksum. Back up first.")
 @database_option
-def check(files: tuple[Path, ...], repair: bool, database: str | None) -> None:
+def check(files: tuple[Path, ...], repair: bool, remove_unknown: bool, database: str | None) -> None:
     """Check the tables, search index, references and all content of the store.
 
     Prints each fault, and for damaged rows what can restore them: a backup or archive, the file they were imported
@@ -129,8 +130,9 @@ def check(files: tuple[Path, ...], repair: bool, database: str | None) -> None:
     to do.
 
     --repair restores each damaged row, run or finding completely or not at all, and only with the content whose
-    checksum was recorded. It removes rows that Suffrage did not store. It checks the store again, and exits with 1 if a
-    fault remains.
+    checksum was recorded. It checks the store again, and exits with 1 if a fault remains. Rows without a checksum stay:
+    another program added them, or the checksums are lost. A copy with the same content restores the checksum, and
+    --remove-unknown removes the rest.
 
     Examples:
         suffrage db check
@@ -144,8 +146,10 @@ def check(files: tuple[Path, ...], repair: bool, database: str | None) -> None:
     from tracker.recording.repair.repair import plan_repair
 
     engine = connect(database, create=False)
+    if remove_unknown and not repair:
+        raise click.UsageError("--remove-unknown needs --repair.")
     if repair:
-        _repair(engine, files)
+        _repair(engine, files, remove_unknown)
         return
     with show_activity("checking"):
         faults = list(find_faults(engine))
@@ -169,14 +173,14 @@ def check(files: tuple[Path, ...], repair: bool, database: str | None) -> None:
     sys.exit(1)
 
 
-def _repair(engine: sa.Engine, files: tuple[Path, ...]) -> None:
+def _repair(engine: sa.Engine, files: tuple[Path, ...], remove_unknown: bool) -> None:
     """Repair a store, and print what was restored; exits with 1 if a fault remains."""
     import sys
 
     from tracker.recording.repair.repair import repair
 
     with show_activity("repairing"):
-        result = repair(engine, files)
+        result = repair(engine, files, remove_unknown=remove_unknown)
     lost = [remedy for remedy in result.remedies if not remedy.is_restored]
     if not result.remedies and not result.remaining:
         inform("Sound: there is nothing to repair.")

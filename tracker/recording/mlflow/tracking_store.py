@@ -87,7 +87,7 @@ def _check_host(uri: str) -> None:
     """Reject an address without a valid host or port.
 
     Raises:
-        PublishingError: says nothing of the text, which may hold a password.
+        PublishingError: the message omits the text, which may hold a password.
     """
     try:
         parts = urlsplit(uri)

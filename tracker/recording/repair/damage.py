@@ -51,8 +51,13 @@ class Damage:
 
     @property
     def is_stray(self) -> bool:
-        """Return whether there should be no rows at all."""
-        return self.expected is not None and not self.expected.any()
+        """Return whether there should be no scores at all, by the recorded checksum of their run."""
+        return self.table is _SCORE and self.expected is not None and not self.expected.any()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether the rows have no checksum: another program added them, or the checksum is lost."""
+        return self.table is not _SCORE and self.expected is not None and not self.expected.any()
 
 
 def list_damages(connection: sa.Connection, faults: Iterable[StoreFault]) -> list[Damage]:

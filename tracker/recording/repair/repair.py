@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from tracker.copying.store_files import UNREADABLE
 from tracker.database import MISPLACED, lock_for_writing
 from tracker.errors import BadInputError, DatabaseError, SuffrageError, first_line
 from tracker.integrity.row_hashes import Row
+from tracker.integrity.stored_checksums import add_to_checksums
 from tracker.integrity.verification import snapshot
 from tracker.private_files.temporary import temporary_folder
 from tracker.recording.doctor import find_faults
@@ -28,6 +29,7 @@ from tracker.recording.repair.counters import restore_counters
 from tracker.recording.repair.damage import (
     Damage,
     has_expected_rows,
+    hash_each_row,
     list_damages,
     parse_score_checksum,
     read_scope,
@@ -36,11 +38,12 @@ from tracker.recording.repair.damage import (
 from tracker.recording.repair.imported_rows import ImportedRows
 from tracker.recording.repair.reruns import RerunRows, may_restore
 from tracker.recording.repair.row_choice import choose_rows, drop_stray_row, has_equal_rows
-from tracker.recording.repair.row_writing import replace_rows
+from tracker.recording.repair.row_writing import find_broken_reference, replace_rows
 from tracker.recording.repair.source_files import find_source_files
 from tracker.schema.search_index import create_search_index, drop_search_index, find_search_faults
 
 STRAY = "removal: Suffrage did not store it"
+UNKNOWN = "no copy has the same content, which would prove it; --repair --remove-unknown removes it"
 _REMOVE_STRAY_SCORES = (
     "DELETE FROM score WHERE run_id NOT IN (SELECT id FROM run) "
     "AND run_id NOT IN (SELECT key FROM checksum WHERE table_name = 'run')"
@@ -71,12 +74,14 @@ class Remedy:
         damage: the rows that are damaged.
         origin: what can restore or has restored them; '' if nothing can.
         rows: rows with the recorded checksum; None if a rerun may return them, or nothing can.
+        adds_checksum: whether the rows are those that are stored, and only their checksum is written.
         problem: why they cannot be restored, or were not; '' if they can.
     """
 
     damage: Damage
     origin: str = ""
     rows: Sequence[Row] | None = None
+    adds_checksum: bool = False
     problem: str = ""
 
     @property
@@ -129,28 +134,58 @@ def plan_repair(engine: sa.Engine, files: Sequence[Path] = ()) -> list[Remedy]:
     ]
 
 
-def repair(engine: sa.Engine, files: Sequence[Path] = ()) -> RepairResult:
+def repair(engine: sa.Engine, files: Sequence[Path] = (), *, remove_unknown: bool = False) -> RepairResult:
     """Restore what can be restored: rows from copies in one transaction, then rows of findings from reruns in another.
 
     Each damage is restored completely or left as it is. A row is accepted only with its recorded checksum, which is
-    computed again from the store before the transaction commits.
+    computed again from the store before the transaction commits. Rows without a checksum stay; a copy or rerun with
+    the same content restores their checksum.
 
     Args:
         engine: the store.
         files: as for `plan_repair`.
+        remove_unknown: remove rows without a checksum which no copy and no rerun holds, then restore again.
 
     Raises:
         BadInputError: a file cannot be used.
         DatabaseError: the store cannot be written.
     """
+    outcome = {remedy.damage.place: remedy for remedy in _restore(engine, files)}
+    unknown = [
+        Remedy(damage=remedy.damage, origin=STRAY, rows=())
+        for remedy in outcome.values()
+        if remedy.damage.is_unknown and not remedy.is_restored
+    ]
+    if remove_unknown:
+        with _writing(engine) as connection, _new_search_index(connection, unknown):
+            removed = _write(connection, unknown, checks_references=True)
+            connection.exec_driver_sql(_REMOVE_STRAY_SCORES)
+        outcome |= {remedy.damage.place: remedy for remedy in (*removed, *_restore(engine, files))}
+    return RepairResult(remedies=list(outcome.values()), remaining=list(find_faults(engine)))
+
+
+def _restore(engine: sa.Engine, files: Sequence[Path]) -> list[Remedy]:
+    """Restore what copies and reruns hold, and remove nothing but scores and rows that checksums rule out.
+
+    SQLite checks references when all is written. If one is to a row that could not be restored, every damage is tried
+    again, and left out if a row that it refers to is missing.
+    """
+    try:
+        return _try_to_restore(engine, files, checks_references=False)
+    except DatabaseError as error:
+        if not isinstance(error.__cause__, exc.IntegrityError):
+            raise
+        return _try_to_restore(engine, files, checks_references=True)
+
+
+def _try_to_restore(engine: sa.Engine, files: Sequence[Path], *, checks_references: bool) -> list[Remedy]:
     with _writing(engine) as connection:
         faults = list(find_store_faults(connection))
         with _open_sources(connection, files) as sources:
             damages = list_damages(connection, faults)
             remedies = _find_remedies(connection, damages, sources)
         with _new_search_index(connection, remedies):
-            first = _write(connection, remedies)
-        connection.exec_driver_sql(_REMOVE_STRAY_SCORES)
+            first = _write(connection, remedies, checks_references=checks_references)
         if any(MISPLACED in fault.sentence for fault in faults):
             _move_to_partitions(connection)
         restore_counters(connection)
@@ -162,10 +197,9 @@ def repair(engine: sa.Engine, files: Sequence[Path] = ()) -> RepairResult:
                 connection, [remedy.damage for remedy in waiting], [RerunRows(engine, connection)]
             )
         with _writing(engine) as connection:
-            again = _write(connection, recomputed)
+            again = _write(connection, recomputed, checks_references=True)
     by_place = {remedy.damage.place: remedy for remedy in again}
-    outcome = [by_place.get(remedy.damage.place, remedy) for remedy in first]
-    return RepairResult(remedies=outcome, remaining=list(find_faults(engine)))
+    return [by_place.get(remedy.damage.place, remedy) for remedy in first]
 
 
 @contextmanager
@@ -218,6 +252,8 @@ def _find_remedy(connection: sa.Connection, damage: Damage, sources: Sequence[Ro
         present = read_scope(connection, damage.table, damage.key)
     except UNREADABLE as error:
         return Remedy(damage=damage, problem=f"the store cannot be read: {first_line(error)}")
+    if damage.is_unknown:
+        return _find_checksum(damage, present, sources)
     if present and (rows := drop_stray_row(damage.table, present, damage.expected)):
         return Remedy(damage=damage, origin=STRAY, rows=rows)
     problems = []
@@ -233,11 +269,23 @@ def _find_remedy(connection: sa.Connection, damage: Damage, sources: Sequence[Ro
     return Remedy(damage=damage, problem="; ".join(problems) or "no copy has content with the recorded checksum")
 
 
+def _find_checksum(damage: Damage, present: Sequence[Row], sources: Sequence[RowSource]) -> Remedy:
+    """Return the remedy for rows without a checksum: it is written anew if a copy has the same content."""
+    for source in sources:
+        with suppress(*UNREADABLE, SuffrageError):
+            if any(has_equal_rows(damage.table, present, copied) for copied in source.find(damage)):
+                proven = replace(damage, expected=hash_each_row(damage.table, present).sum(axis=0, dtype=np.uint64))
+                return Remedy(
+                    damage=proven, origin=f"{source.label} has the same content", rows=present, adds_checksum=True
+                )
+    return Remedy(damage=damage, problem=UNKNOWN)
+
+
 def _score_checksum_of(row: Row, table: sa.Table) -> NDArray[np.uint64] | None:
     return parse_score_checksum(row[list(table.columns.keys()).index("checksum")])
 
 
-def _write(connection: sa.Connection, remedies: Sequence[Remedy]) -> list[Remedy]:
+def _write(connection: sa.Connection, remedies: Sequence[Remedy], *, checks_references: bool) -> list[Remedy]:
     """Write the rows of each remedy that has some, all or none; what fails is tried again after the others.
 
     Rows that should not exist are removed first, the last tables first: they may hold the names of those to restore.
@@ -250,7 +298,7 @@ def _write(connection: sa.Connection, remedies: Sequence[Remedy]) -> list[Remedy
         n_waiting = len(waiting)
         failed = []
         for remedy in waiting:
-            problem = _try_to_write(connection, remedy)
+            problem = _try_to_write(connection, remedy, checks_references)
             if problem:
                 failed.append(remedy)
                 problems[remedy.damage.place] = problem
@@ -263,7 +311,7 @@ def _write(connection: sa.Connection, remedies: Sequence[Remedy]) -> list[Remedy
     ]
 
 
-def _try_to_write(connection: sa.Connection, remedy: Remedy) -> str:
+def _try_to_write(connection: sa.Connection, remedy: Remedy, checks_references: bool) -> str:
     """Write the rows of a remedy and compare them with the checksum; returns why it was undone, or ''."""
     damage = remedy.damage
     driver_error = driver(connection.dialect.name).Error
@@ -277,6 +325,13 @@ def _try_to_write(connection: sa.Connection, remedy: Remedy) -> str:
         if expected is None or not has_expected_rows(connection, damage, expected):
             undo.rollback()
             return "the written rows did not have the recorded checksum"
+        if checks_references and (
+            problem := find_broken_reference(connection, damage.table, present, remedy.rows or ())
+        ):
+            undo.rollback()
+            return problem
+        if remedy.adds_checksum:
+            add_to_checksums(connection, damage.table.name, (np.array([damage.key]), expected[None, :]))
     except (driver_error, *UNREADABLE) as error:
         undo.rollback()
         return f"it cannot be written: {first_line(error)}"

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.integrity.row_hashes import Row, column_kinds
+from tracker.schema import metadata
 
 _SQLITE = {"text": "CAST(? AS TEXT)", "json": "CAST(? AS TEXT)", "time": "CAST(? AS TEXT)", "date": "CAST(? AS TEXT)"}
 _POSTGRESQL = {
@@ -36,6 +37,36 @@ def replace_rows(connection: sa.Connection, table: sa.Table, present: Sequence[R
             writer.insert(values)
         elif before[key] != values or len(present[0]) > len(table.columns):
             writer.update(key, values)
+
+
+def find_broken_reference(
+    connection: sa.Connection, table: sa.Table, present: Sequence[Row], rows: Sequence[Row]
+) -> str:
+    """Return which reference of the written rows, or to the removed ones, has no row on SQLite; '' if none.
+
+    PostgreSQL checks references as rows are written.
+    """
+    if connection.dialect.name != "sqlite":
+        return ""
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    for constraint in table.foreign_key_constraints:
+        (key,) = constraint.elements
+        values = {row[places[key.parent.name]] for row in rows} - {None}
+        parent = key.column.table
+        if any(not _has_row(connection, parent.name, key.column.name, value) for value in values):
+            return f"it refers to a row of {parent.name} that is missing"
+    for child in metadata.sorted_tables:
+        for key in (key for key in child.foreign_keys if key.column.table is table):
+            place = places[key.column.name]
+            gone = {row[place] for row in present} - {row[place] for row in rows}
+            if any(_has_row(connection, child.name, key.parent.name, value) for value in gone):
+                return f"a row of {child.name} refers to it"
+    return ""
+
+
+def _has_row(connection: sa.Connection, table: str, column: str, value: Any) -> bool:
+    cursor: Any = connection.connection.cursor()
+    return cursor.execute(f'SELECT 1 FROM "{table}" WHERE "{column}" = ? LIMIT 1', (value,)).fetchone() is not None
 
 
 class _RowWriter:

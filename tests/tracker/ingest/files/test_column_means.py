@@ -28,9 +28,9 @@ def plain_column_means(table: np.ndarray, equal: list[list[int]]) -> list[Column
     while True:
         new = {}
         for group in remaining:
-            rest = [other for other in remaining if other is not group]
-            places = sorted(place for other in rest for place in other)
-            mean = plain_mean(table, rounding, group[0], places, [other[0] for other in rest])
+            rest = [copied for copied in remaining if copied is not group]
+            places = sorted(place for copied in rest for place in copied)
+            mean = plain_mean(table, rounding, group[0], places, [copied[0] for copied in rest])
             if mean is not None:
                 new[group[0]] = mean
         if not new:

@@ -50,7 +50,9 @@ def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> 
     means: dict[int, ColumnMean] = {}
     remaining = list(equal)
     while True:
-        places = np.sort(np.concatenate([np.asarray(group, dtype=np.int64) for group in remaining] or [[]]))
+        places = np.sort(
+            np.concatenate([np.asarray(group, dtype=np.int64) for group in remaining] or [np.empty(0, np.int64)])
+        )
         firsts = np.array([group[0] for group in remaining], dtype=np.int64)
         new = {}
         for number, group in enumerate(remaining):
