@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,18 +13,26 @@ from tracker.errors import OutputError, SuffrageError
 from tracker.private_files.temporary import unfinished_output
 
 ADVICE = "Use another name."
+SQLITE = b"SQLite format 3\0"
+LOGS = ("-wal", "-journal", "-shm")
+"""Endings of the files in which SQLite keeps changes beside a database."""
 
 
-def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> None:
+def check_output_path(
+    path: Path, *, force: bool, is_folder: bool = False, is_database: bool = False, store: str | None = None
+) -> None:
     """Reject an unusable output file or folder before work begins.
 
     Args:
         path: of the output.
         force: whether files that exist may be replaced.
         is_folder: whether the output is a folder.
+        is_database: whether the output is a SQLite file; only such an output may replace a SQLite file.
+        store: the SQLite file that is read, which no output replaces.
 
     Raises:
-        OutputError: the path exists and may not be replaced, or its parent folder does not exist.
+        OutputError: the path exists and may not be replaced, is part of a SQLite database in use, or its parent folder
+            does not exist.
     """
     try:
         exists, is_file, has_parent = path.exists(), path.is_file(), path.absolute().parent.is_dir()
@@ -41,8 +50,38 @@ def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> No
             raise OutputError(f"{path} is {kind}. Name a file: {example}")
         if exists and not force:
             raise OutputError(f"{path} exists already. Choose another name, or replace it with --force.")
+        _protect_databases(path, is_database=is_database, store=store)
     if not has_parent:
         raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
+
+
+def _protect_databases(path: Path, *, is_database: bool, store: str | None) -> None:
+    """Reject a file that belongs to a SQLite database which would be lost or damaged.
+
+    Raises:
+        OutputError: the path is the store, another SQLite file, a log of one, or has a log that SQLite would apply to
+            whatever is written there.
+    """
+    place = Path(os.path.realpath(path))
+    for ending in LOGS:
+        base = place.with_name(place.name.removesuffix(ending))
+        if base != place and base.exists():
+            raise OutputError(f"{path} is the name of a file that SQLite keeps beside {base.name}. {ADVICE}")
+    if not place.exists():
+        kept = None
+    else:
+        with place.open("rb") as file:
+            kept = file.read(len(SQLITE)) == SQLITE
+    if kept and store is not None and os.path.samefile(place, store):
+        raise OutputError(f"{path} is the store itself. {ADVICE}")
+    if kept and not is_database:
+        raise OutputError(f"{path} is a SQLite database, perhaps a store, and is not replaced. {ADVICE}")
+    logs = [place.with_name(place.name + ending) for ending in LOGS[:2]]
+    if is_database and (open_logs := [log.name for log in logs if log.exists() and log.stat().st_size]):
+        raise OutputError(
+            f"{path} is in use, or a program was killed that used it: {open_logs[0]} holds changes that SQLite would "
+            f"apply to the new file. {ADVICE}"
+        )
 
 
 def write_file(path: Path, content: bytes, *, force: bool, is_private: bool = False) -> None:
@@ -76,16 +115,19 @@ def open_atomically(path: Path, *, force: bool, is_private: bool = False) -> Ite
 
 
 @contextmanager
-def unfinished_file(path: Path, *, force: bool, is_private: bool = False) -> Iterator[Path]:
+def unfinished_file(
+    path: Path, *, force: bool, is_private: bool = False, is_database: bool = False, store: str | None = None
+) -> Iterator[Path]:
     """Yield the path of an empty temporary file that is moved to its place at the end.
 
     Args:
         path, force, is_private: as for `write_file`.
+        is_database, store: as for `check_output_path`.
 
     Raises:
         OutputError: the file exists and may not be replaced, or it cannot be written.
     """
-    check_output_path(path, force=force)
+    check_output_path(path, force=force, is_database=is_database, store=store)
     with _moved_at_end(path, is_folder=False, mode=0o600 if is_private else None) as unfinished:
         yield unfinished
 
@@ -105,7 +147,7 @@ def write_folder(path: Path, *, force: bool) -> Iterator[Path]:
 @contextmanager
 def _moved_at_end(path: Path, *, is_folder: bool, mode: int | None = None) -> Iterator[Path]:
     """Yield the path of a temporary file or folder beside the output, which is moved to its place or removed."""
-    place = path.resolve()
+    place = Path(os.path.realpath(path))
     try:
         with unfinished_output(place, is_folder=is_folder, mode=mode) as unfinished:
             yield unfinished

@@ -219,7 +219,9 @@ def backup(file: Path, force: bool, database: str | None) -> None:
     from tracker.exporting.output_paths import unfinished_file
 
     engine = connect(database, create=False)
-    with unfinished_file(file, force=force, is_private=True) as unfinished, progress("backing up") as advance:
+    store = engine.url.database if engine.dialect.name == "sqlite" else None
+    output = unfinished_file(file, force=force, is_private=True, is_database=True, store=store)
+    with output as unfinished, progress("backing up") as advance:
         back_up(engine, unfinished, advance)
         size = unfinished.stat().st_size
     inform(f"Backed up and verified: {file}, {size:,} bytes.")

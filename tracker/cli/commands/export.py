@@ -106,8 +106,10 @@ def export_command(export: ExportCommand) -> click.Command:
         )
         chosen = export.further.get(destination.file_format, export.main)
         _check_options(export, chosen, destination, values)
-        _check_output(chosen, destination)
-        with transaction(connect(database, create=False), write=False) as session:
+        engine = connect(database, create=False)
+        store = engine.url.database if engine.dialect.name == "sqlite" else None
+        _check_output(chosen, destination, store)
+        with transaction(engine, write=False) as session:
             _write(session, chosen, values, destination)
 
     decorated: Any = database_option(run)
@@ -209,7 +211,7 @@ def _check_options(
             raise click.UsageError(f"--{name.replace('_', '-')} belongs to --format {owner}.")
 
 
-def _check_output(chosen: ExportFormat, destination: Destination) -> None:
+def _check_output(chosen: ExportFormat, destination: Destination, store: str | None) -> None:
     """Raise where nothing can be written, before work is done for it.
 
     Raises:
@@ -217,7 +219,7 @@ def _check_output(chosen: ExportFormat, destination: Destination) -> None:
         OutputError: something is there and may not be replaced, or the folder is not there.
     """
     from tracker.exporting.output_paths import check_output_path
-    from tracker.exporting.outputs import FileTree
+    from tracker.exporting.outputs import BinaryFile, FileTree
 
     if destination.output is None:
         if chosen.output is FileTree:
@@ -225,7 +227,13 @@ def _check_output(chosen: ExportFormat, destination: Destination) -> None:
         if destination.file_format == "parquet":
             raise click.UsageError("Parquet is not for the screen: add --output PATH.")
     else:
-        check_output_path(destination.output, force=destination.force, is_folder=chosen.output is FileTree)
+        check_output_path(
+            destination.output,
+            force=destination.force,
+            is_folder=chosen.output is FileTree,
+            is_database=chosen.output is BinaryFile,
+            store=store,
+        )
 
 
 def _write(session: Session, chosen: ExportFormat, values: Mapping[str, Any], destination: Destination) -> None:
@@ -279,7 +287,7 @@ def _write_binary(binary: BinaryFile, destination: Destination) -> str:
     path = destination.output
     if path is None:
         raise click.UsageError("A binary file is not for the screen: add --output PATH.")
-    with unfinished_file(path, force=destination.force) as file, progress(path.name) as advance:
+    with unfinished_file(path, force=destination.force, is_database=True) as file, progress(path.name) as advance:
         summary = binary.write(file, advance)
     _inform_all(summary.warnings)
     return f": {summary.text}" if summary.text else ""
