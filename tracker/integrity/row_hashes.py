@@ -177,7 +177,10 @@ def _encode(value: Any) -> bytes:
 
 
 def canonical_json(text: Any) -> bytes:
-    """Return JSON with sorted names, and one spelling of each number; what is no JSON stays as it is."""
+    """Return JSON with sorted names, and one spelling of each number; what is no JSON stays as it is.
+
+    So does an object with a name twice, of which SQLite reads the first value and Python the last.
+    """
     plain = text.encode("utf-8", "surrogatepass") if type(text) is str else text
     if type(plain) is bytes and PLAIN_JSON.fullmatch(plain):
         if plain[:1] == b"[":
@@ -216,7 +219,14 @@ def _parse_number(literal: str) -> int | float:
     return float(literal)
 
 
-_DECODER = json.JSONDecoder(parse_float=_parse_number)
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name is there twice")
+    return made
+
+
+_DECODER = json.JSONDecoder(parse_float=_parse_number, object_pairs_hook=_make_object)
 
 _WORDS: dict[str, Callable[[Sequence[Any]], Words]] = {
     "flag": _integer_words, "integer": _integer_words, "number": _number_words, "json": _json_words,

@@ -100,7 +100,7 @@ def compute_local_checksums(connection: sa.Connection) -> dict[str, Sums]:
     names = ", ".join(f"'{name}'" for name in metadata.tables)
     statements = {
         LAYOUT: "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE name NOT LIKE 'sqlite_%' AND "
-        f"(tbl_name IN ({names}) OR type = 'view' OR name LIKE 'prompt_search%')",
+        f"(tbl_name IN ({names}) OR type IN ('view', 'trigger') OR name LIKE 'prompt_search%')",
         COUNTERS: f"SELECT name, seq FROM main.sqlite_sequence WHERE name IN ({names})",
     }
     sums = {}

@@ -90,6 +90,14 @@ def test_json_in_another_spelling_is_written_anew(text: str) -> None:
     assert canonical_json(text) != text.encode()
 
 
+@pytest.mark.parametrize(
+    "repeated", ['{"a": 1, "a": 2}', '{"a": "x", "a": 2}', '{"b":1,"a":2,"a":3}', '[{"a":1,"a":1}]']
+)
+def test_a_name_that_is_there_twice_counts(repeated: str) -> None:
+    single = json.dumps(json.loads(repeated))
+    assert canonical_json(repeated) == canonical_json(repeated.encode()) != canonical_json(single)
+
+
 @pytest.mark.parametrize(("first", "second"), [("1.0", "1"), ("1e2", "100"), ("1e22", "10000000000000000000000")])
 def test_numbers_that_postgresql_converts_are_equal(first: str, second: str) -> None:
     assert canonical_json(first) == canonical_json(second)
