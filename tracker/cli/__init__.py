@@ -190,6 +190,9 @@ def _run(words: Sequence[str] | None) -> int:
     try:
         _prepare_process()
         arguments = read_arguments() if words is None else list(words)
+        for argument in arguments:
+            if not _is_text(argument) and not os.path.lexists(argument):
+                return _fail(f"The argument {argument} is not UTF-8 text.", click.UsageError.exit_code)
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
@@ -214,6 +217,15 @@ def _run(words: Sequence[str] | None) -> int:
         print_traceback(error)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _is_text(argument: str) -> bool:
+    """Whether the bytes of an argument are UTF-8; names of files may have others."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,15 +38,20 @@ def known_versions() -> list[str]:
 
 
 def current_version(engine: sa.Engine) -> str | None:
-    """Return the version of the store's schema; None if it is empty."""
+    """Return the version of the store's schema; None if it is empty.
+
+    Raises:
+        DatabaseError: the store cannot be read, or its version is lost.
+    """
     if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
         return None  # checking must not create a file
     try:
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(VERSION_TABLE):
                 return None
-            version: str | None = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
-            return version
+            versions = connection.scalars(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).all()
+            if not versions and not sa.inspect(connection).has_table("benchmark"):
+                return None
     except exc.DatabaseError as error:
         if "not a database" in str(error):
             path = shlex.quote(str(engine.url.database))
@@ -54,6 +60,14 @@ def current_version(engine: sa.Engine) -> str | None:
                 f"If it holds results, ingest it: suffrage ingest {path} --benchmark NAME"
             ) from error
         raise DatabaseError(explain_driver_error(error, engine)) from error
+    if len(versions) != 1 or not re.fullmatch("[0-9]{4}[a-z]*", str(versions[0])):
+        raise DatabaseError(
+            f"{format_url(engine.url)} has lost its version: the table {VERSION_TABLE} holds "
+            f"{', '.join(map(repr, versions)) or 'nothing'}. Restore a backup into a new store: "
+            "suffrage db restore FILE --database NEW.db"
+        )
+    version: str = versions[0]
+    return version
 
 
 def check_not_foreign(engine: sa.Engine) -> None:

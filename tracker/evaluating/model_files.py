@@ -36,7 +36,7 @@ def resolve_folder(
     """
     if not name_or_path.strip():
         raise error_type(f"No model is specified. Use {alternatives}.")
-    path = Path(name_or_path).expanduser()
+    path = Path(os.path.expanduser(name_or_path))
     if path.is_dir():
         if not any((path / file).is_file() for file in marker_files):
             lacks = f"neither {' nor '.join(marker_files)}" if len(marker_files) > 1 else f"no {marker_files[0]}"

@@ -43,11 +43,11 @@ def find_settings_file() -> Path | None:
     """
     name = os.environ.get(FILE_VARIABLE)
     if name is not None:
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         if name and not path.is_file():
             raise SettingsError(f"There is no file {name}, which {FILE_VARIABLE} names. Correct or unset it.")
         return path.absolute() if name else None
-    current, home = Path.cwd(), Path.home()
+    current, home = Path.cwd(), Path(os.path.expanduser("~"))
     for folder in (current, *current.parents):
         if (folder / FILE_NAME).is_file():
             return Path(FILE_NAME) if folder == current else folder / FILE_NAME

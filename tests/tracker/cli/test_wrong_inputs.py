@@ -78,6 +78,15 @@ def _write_other_stores(folder: Path, sqlite_template: Path) -> None:
     with sqlite3.connect(folder / "newer.db") as newer:
         newer.execute("UPDATE suffrage_version SET version_num = '9999'")
     newer.close()
+    for name, statements in {
+        "lost": ["DELETE FROM suffrage_version"],
+        "two": ["DELETE FROM suffrage_version", "INSERT INTO suffrage_version VALUES ('9999'), ('0001')"],
+    }.items():
+        shutil.copy(sqlite_template, folder / f"{name}.db")
+        with sqlite3.connect(folder / f"{name}.db") as changed:
+            for statement in statements:
+                changed.execute(statement)
+        changed.close()
     shutil.copy(sqlite_template, folder / "older.db")
     engine = create_unchecked_engine(f"sqlite:///{folder}/older.db")
     downgrade(engine, "-1")

@@ -40,6 +40,7 @@ def wrong(id: str, arguments: str | list[str], *expected: str, **options: object
 
 COMMAND_LINES = [
     wrong("command-typo", "leaderbord mmlu_pro", "Did you mean 'leaderboard'?", code=2),
+    wrong("no-utf-8", ["leaderboard", "x\udcff"], "is not UTF-8 text", code=2),
     wrong("command-case", "Leaderboard mmlu_pro", "Did you mean 'leaderboard'?", code=2),
     wrong("subcommand-typo", "runs shw 1", "Did you mean 'show'?", code=2),
     wrong("analysis-as-command", "rank-intervals mmlu_pro", "suffrage analyze rank-intervals mmlu_pro", code=2),
@@ -149,6 +150,14 @@ STORES = [
     wrong("ingest-into-another-program", "ingest scores.csv --database other.db", "another program", "--database"),
     wrong("damaged-store", "models --database damaged.db", "damaged", "malformed"),
     wrong("ingest-a-damaged-file", "ingest damaged.db --benchmark b", "is a SQLite database, but not a store"),
+    wrong("lost-version", "models --database lost.db", "has lost its version", "suffrage db restore FILE"),
+    wrong("two-versions", "db check --database two.db", "holds '9999', '0001'", "suffrage db restore FILE"),
+    wrong(
+        "unknown-home",
+        "models",
+        "There is no file ~nosuchuser/x.toml",
+        environment={"SUFFRAGE_CONFIG": "~nosuchuser/x.toml"},
+    ),
     wrong("newer-store", "models --database newer.db", "newer", "git pull"),
     wrong("older-store", "models --database older.db", "suffrage db upgrade --database sqlite:///older.db"),
     wrong("other-engine", "models --database mysql://me:secret@host/results", "mysql", "postgresql://"),

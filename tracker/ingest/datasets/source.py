@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def find_source(
         BadInputError: the path does not exist or holds no prompts, or the hub has no such data set.
         MissingExtraError: the package for the hub is not installed.
     """
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if not path.exists() and hub.is_hub_name(str(name)) and get_suffix(path) not in SUFFIXES:
         data_sets = hub.load(str(name), configs or (preset.configs if preset else ()))
         return DatasetSource(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -42,7 +43,9 @@ def explain_missing(path: Path) -> BadInputError:
         return BadInputError(f"{scheme}://{rest}", "is an address, not a file.", advice=advice)
     if str(path).startswith("~"):
         return BadInputError(
-            path, "does not exist: ~ has no meaning within quotes.", advice=f"Use the full path: {path.expanduser()}"
+            path,
+            "does not exist: ~ has no meaning within quotes.",
+            advice=f"Use the full path: {os.path.expanduser(path)}",
         )
     parent = path.parent
     if not parent.is_dir():
@@ -50,3 +53,13 @@ def explain_missing(path: Path) -> BadInputError:
     near = find_similar(path.name, sorted(file.name for file in parent.iterdir() if file.exists()), cutoff=0.75)
     guess = format_guess([str(parent / name) for name in near])
     return BadInputError(path, "does not exist.", advice=guess or f"List the files: ls {shlex.quote(str(parent))}")
+
+
+def check_regular(path: Path) -> None:
+    """Reject what is there and no regular file, such as a pipe, which would be waited for.
+
+    Raises:
+        BadInputError: it is not a regular file.
+    """
+    if not path.is_file():
+        raise BadInputError(path, "is not a regular file.", advice="Write its content to a file, and ingest that.")

@@ -13,7 +13,7 @@ from types import ModuleType
 from tracker.connections.store_url import FILE_SUFFIXES, PACK_SUFFIX
 from tracker.errors import BadInputError, SuffrageError
 from tracker.ingest.files.file_contents import check_columns, find_damage
-from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
+from tracker.ingest.files.missing_files import check_regular, explain_missing, explain_unreadable
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.file_blocks import ReadProgress, hash_files, parse_blocks
@@ -59,6 +59,7 @@ def find_files(
         if not path.exists():
             raise explain_missing(path)
         if not path.is_dir():
+            check_regular(path)
             recognized.setdefault(path, _recognize(path, options, known))
             continue
         unrecognized: dict[Path, str] = {}
@@ -108,8 +109,7 @@ def parse_file(
         raise explain_missing(path)
     if path.is_dir():
         raise BadInputError(path, "is a folder, not a file.")
-    if not path.is_file():
-        raise BadInputError(path, "is not a regular file.", advice="Write its content to a file, and ingest that.")
+    check_regular(path)
     known = select_formats(format)
     check_columns(path)
     try:
@@ -203,7 +203,8 @@ def _files(folder: Path) -> Iterator[Path]:
     packs = tuple(f"{suffix}{PACK_SUFFIX}" for suffix in FILE_SUFFIXES)
     for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if not (name.startswith(".") or name.endswith(packs)))
-        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+        files = (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+        yield from (file for file in files if file.is_file() or not file.exists())  # a pipe would never end
 
 
 def _drop_companions(recognized: Mapping[Path, ModuleType | None]) -> list[Path]:

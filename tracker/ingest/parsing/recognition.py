@@ -12,7 +12,7 @@ from tracker.ingest.files.file_contents import find_damage, is_named_like_a_tabl
 from tracker.ingest.files.file_kinds import find_json_error, find_kind
 from tracker.ingest.files.file_summary import describe_file
 from tracker.ingest.files.mismatch import Mismatch
-from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
+from tracker.ingest.files.missing_files import check_regular, explain_missing, explain_unreadable
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
@@ -112,6 +112,7 @@ def check_formats(path: Path, options: ReadOptions) -> list[FormatCheck]:
         raise explain_missing(path)
     if path.is_dir():
         raise BadInputError(path, "is a folder.", advice="Check one of its files.")
+    check_regular(path)
     try:
         path.open("rb").close()
     except OSError as error:

@@ -78,13 +78,11 @@ def find_pack_folder(engine: sa.Engine) -> PackFolder | None:
             return None
         store = Path(url.database).resolve()
         path = Path(f"{store}{PACK_SUFFIX}") if not chosen else _subfolder(chosen, str(store))
-        return PackFolder(path=path, file_mode=permissions_beside(store) | 0o600, owner=find_owner(store))
-    address = f"{url.host}:{url.port}/{url.database}?{sorted(url.query.items())}"
-    try:
-        path = _subfolder(chosen or find_user_cache(), address)
-    except RuntimeError:  # a user without a home
-        return None
-    return PackFolder(path=path, file_mode=0o600, owner=None)
+        mode, owner = permissions_beside(store) | 0o600, find_owner(store)
+    else:
+        address = f"{url.host}:{url.port}/{url.database}?{sorted(url.query.items())}"
+        path, mode, owner = _subfolder(chosen or find_user_cache(), address), 0o600, None
+    return None if path is None else PackFolder(path=path, file_mode=mode, owner=owner)
 
 
 def find_owner(path: Path) -> int | None:
@@ -95,8 +93,11 @@ def find_owner(path: Path) -> int | None:
         return None
 
 
-def _subfolder(folder: str, address: str) -> Path:
-    return Path(folder).expanduser() / xxhash.xxh3_64_hexdigest(address.encode())
+def _subfolder(folder: str, address: str) -> Path | None:
+    try:
+        return Path(folder).expanduser() / xxhash.xxh3_64_hexdigest(address.encode())
+    except RuntimeError:  # a user without a home
+        return None
 
 
 def find_user_cache() -> str:

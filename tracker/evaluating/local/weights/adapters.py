@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,5 +139,5 @@ def _find_base(base_name: str, name: str, revision: str) -> tuple[Path, str]:
 
 def _shorten(base_name: str) -> str:
     """Return a name that does not depend on where a folder is."""
-    path = Path(base_name).expanduser()
+    path = Path(os.path.expanduser(base_name))
     return path.resolve().name if path.is_dir() else base_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +79,7 @@ class TaskDocuments:
 
     def _find(self, name: str) -> Path:
         """Return a path relative to the working directory, else to the folder of the task's file."""
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         return path if path.exists() else self.task.path.parent / path
 
     def _load_files(self, data_files: Any) -> dict[str, list[Document]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,7 +65,7 @@ class TaskFolder:
             NotFoundError: there is no such task.
             BadInputError: a file is invalid.
         """
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         if path.suffix in (SUFFIX, ".yml") or path.is_file():
             settings = load_task_file(path)
             return self._expand(settings, path, {}, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ def load_task_file(path: Path, included_by: Sequence[Path] = ()) -> dict[str, An
     Raises:
         BadInputError: a file cannot be read, is not a YAML mapping, or includes itself.
     """
-    resolved = path.expanduser().resolve()
+    resolved = Path(os.path.realpath(os.path.expanduser(path)))
     if resolved in included_by:
         raise BadInputError(path, "includes itself.")
     content = read_bytes(resolved)
