@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from tracker.errors import NotFoundError, SuffrageError
 
@@ -19,7 +19,7 @@ def describe_error(error: SuffrageError, arguments: Sequence[str]) -> str:
     if not isinstance(error, NotFoundError):
         return str(error)
     name, (command, *rest) = str(error.name), arguments
-    if error.kind == "benchmark" and Path(name).exists():
+    if error.kind == "benchmark" and os.path.exists(name):  # unlike Path.exists, of a name of any length
         fix = f"suffrage ingest {shlex.quote(name)} --benchmark NAME"
         return f"No benchmark {name!r}: it is a file. Ingest it first: {fix}"
     if command == "analyze" and error.kind == "analysis":

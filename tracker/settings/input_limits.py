@@ -81,7 +81,7 @@ def parse_limits(text: str, place: str, base: InputLimits = _DEFAULT) -> InputLi
     names = [limit.name for limit in fields(InputLimits)]
     changed = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"(\w+)\s*=\s*(\d{1,18})\s*([kmg]?b?)", part, re.IGNORECASE)
+        match = re.fullmatch(r"(\w+)\s*=\s*([1-9]\d{0,17})\s*([kmg]?b?)", part, re.IGNORECASE)
         if match is None or match[3].lower() not in UNITS or match[1] not in names:
             guess = format_guess(find_similar(part.partition("=")[0].strip(), names))
             raise SettingsError(

@@ -11,7 +11,7 @@ from tracker.settings.known_settings import SETTINGS, Setting, Value
 from tracker.settings.settings_file import check_value, find_settings_file, read_settings_file
 
 USER_INFO = re.compile(r"(?<=://)(?P<user>[^/@:?#]*)(?P<password>:.*)?@")
-SECRET_PARAMETER = re.compile(r"([?&][^=&]*(?:pass|token|secret|key|credential)[^=&]*=)[^&#]*", re.I)
+SECRET_PARAMETER = re.compile(r"([?&][^=&]*(?:pass|pwd|token|secret|key|credential|sig|auth)[^=&]*=)[^&#]*", re.I)
 SQLITE = re.compile(r"(?P<scheme>sqlite:///)(?P<path>[^/~?].*)")
 """URL of a SQLite file with a relative path."""
 

@@ -40,6 +40,10 @@ def wrong(id: str, arguments: str | list[str], *expected: str, **options: object
 
 COMMAND_LINES = [
     wrong("command-typo", "leaderbord mmlu_pro", "Did you mean 'leaderboard'?", code=2),
+    wrong("empty-path", ["ingest", "", "--benchmark", "b"], "the path is empty", "unset", code=2),
+    wrong("empty-benchmark", ["leaderboard", ""], "No benchmark ''", "suffrage benchmarks"),
+    wrong("long-benchmark", ["leaderboard", "a" * 5_000], "No benchmark 'aaa"),
+    wrong("no-limit", "ingest scores.csv --limits columns=0", "'columns=0'", "is not valid"),
     wrong("no-utf-8", ["leaderboard", "x\udcff"], "is not UTF-8 text", code=2),
     wrong("command-case", "Leaderboard mmlu_pro", "Did you mean 'leaderboard'?", code=2),
     wrong("subcommand-typo", "runs shw 1", "Did you mean 'show'?", code=2),

@@ -40,8 +40,18 @@ def _bounds(
     return value
 
 
+class InputPath(click.Path):
+    """A path that is not empty: '' would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert a word to a path."""
+        if value == "":
+            self.fail("the path is empty. Is a variable of the shell unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(cls=Command)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
+@click.argument("paths", nargs=-1, required=True, type=InputPath(path_type=Path, readable=False))
 @click.option("--benchmark", metavar="NAME", show_default="as in the file", help="Name of the benchmark.")
 @click.option(
     "--model",

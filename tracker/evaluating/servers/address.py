@@ -110,7 +110,8 @@ def read_address(api_base: str) -> Address:
     try:
         parts = urlsplit(api_base.strip())
         host, port = parts.hostname, parts.port
-    except ValueError:
+        (host or "").encode("idna")
+    except ValueError:  # that of a host is a UnicodeError
         raise ServerError(f"The server address cannot be parsed. {example}") from None
     if "@" in parts.netloc:
         raise ServerError(
@@ -120,7 +121,8 @@ def read_address(api_base: str) -> Address:
     if parts.query or parts.fragment:
         raise ServerError(f"The server address continues after its path ('?' or '#'). {example}")
     if parts.scheme not in ("http", "https") or not host:
-        raise ServerError(f"{api_base!r} is not a server address. {example}")
+        named = "That" if "@" in api_base else repr(api_base)  # what is before it may be a password
+        raise ServerError(f"{named} is not a server address. {example}")
     path = parts.path.rstrip("/")
     for ending in ENDPOINTS:
         path = path.removesuffix(ending)
