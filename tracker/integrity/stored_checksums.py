@@ -16,6 +16,7 @@ import sqlalchemy as sa
 import xxhash
 from numpy.typing import NDArray
 
+from tracker.integrity.definitions import read_definitions
 from tracker.integrity.row_hashes import Row, Words, concatenate, hash_rows, read_plain_rows
 from tracker.integrity.scopes import covered_tables, dependent_tables
 from tracker.schema import metadata
@@ -23,7 +24,7 @@ from tracker.schema import metadata
 CHECKSUM = metadata.tables["checksum"]
 LAYOUT, COUNTERS = "sqlite_master", "sqlite_sequence"
 LOCAL_SCOPES = (LAYOUT, COUNTERS)
-"""Scopes of SQLite files only: the definitions of tables, indexes, triggers and views; the last issued keys."""
+"""Scopes of one database: the definitions of tables, indexes, triggers, functions and views; the last issued keys."""
 
 KEYS_PER_STATEMENT = 500
 MIN_COPIED = 200
@@ -94,31 +95,34 @@ def compute_checksums(connection: sa.Connection, table: sa.Table, keys: Sequence
 
 
 def compute_local_checksums(connection: sa.Connection) -> dict[str, Sums]:
-    """Return the checksums of what only a SQLite file has; empty on PostgreSQL."""
-    if connection.dialect.name != "sqlite":
-        return {}
-    names = ", ".join(f"'{name}'" for name in metadata.tables)
-    statements = {
-        LAYOUT: "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE name NOT LIKE 'sqlite_%' AND "
-        f"(tbl_name IN ({names}) OR type IN ('view', 'trigger') OR name LIKE 'prompt_search%')",
-        COUNTERS: f"SELECT name, seq FROM main.sqlite_sequence WHERE name IN ({names})",
-    }
-    sums = {}
-    for scope, statement in statements.items():
-        words = hash_local_rows(_cursor(connection).execute(statement))
-        sums[scope] = (np.zeros(1, dtype=np.int64), words.reshape(1, 2))
-    return sums
+    """Return the checksums of what belongs to one database: definitions, and on SQLite the counters of keys.
+
+    The key of the definitions is 0 on SQLite. On PostgreSQL it is the major version of the server, since others may
+    write the same definition in another way.
+    """
+    is_sqlite = connection.dialect.name == "sqlite"
+    parts = {LAYOUT: read_definitions(connection)}
+    if is_sqlite:
+        names = ", ".join(f"'{name}'" for name in metadata.tables)
+        parts[COUNTERS] = (
+            _cursor(connection)
+            .execute(f"SELECT name, seq FROM main.sqlite_sequence WHERE name IN ({names})")
+            .fetchall()
+        )
+    version: Any = connection.dialect.server_version_info
+    key = np.array([0 if is_sqlite else version[0]], dtype=np.int64)
+    return {scope: (key, hash_local_rows(rows).reshape(1, 2)) for scope, rows in parts.items()}
 
 
 def hash_local_rows(rows: Iterable[Sequence[Any]]) -> NDArray[np.uint64]:
-    """Return the ``(2,)`` checksum of definitions or counters of a SQLite file."""
+    """Return the ``(2,)`` checksum of definitions or counters."""
     texts = sorted(repr(tuple(row)) for row in rows)
     digest = xxhash.xxh3_128_digest("\n".join(texts).encode("utf-8", "surrogatepass"))
     return np.frombuffer(digest, dtype="<u8")
 
 
 def replace_checksums(connection: sa.Connection, tables: Iterable[str] | None = None) -> None:
-    """Compute and store all checksums of some tables anew; None means all tables, and what only SQLite has."""
+    """Compute and store all checksums of some tables anew; None means all tables, definitions and counters."""
     if tables is None:
         connection.execute(sa.delete(CHECKSUM))
         tables = [table.name for table in covered_tables()]
@@ -129,7 +133,7 @@ def replace_checksums(connection: sa.Connection, tables: Iterable[str] | None = 
 
 
 def replace_local_checksums(connection: sa.Connection) -> None:
-    """Store the checksums of what only a SQLite file has, and none on PostgreSQL."""
+    """Store the checksums of definitions and counters anew."""
     connection.execute(sa.delete(CHECKSUM).where(CHECKSUM.c.table_name.in_(LOCAL_SCOPES)))
     for scope, sums in compute_local_checksums(connection).items():
         _replace(connection, scope, sums)

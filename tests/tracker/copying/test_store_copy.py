@@ -35,7 +35,7 @@ EVERYTHING = max(OLD.glob("*.sql"))
 def contents(engine: sa.Engine) -> dict[str, list[dict[str, Any]]]:
     """Every row of every table as the tables of the schema read it: the slow, obvious way.
 
-    Without the checksums of what only a SQLite file has: definitions of tables, and counters of keys.
+    Without the checksums of what belongs to one database: definitions, and counters of keys.
     """
     contents_found = {}
     with transaction(engine, write=False) as session:

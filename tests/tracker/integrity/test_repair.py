@@ -135,7 +135,7 @@ class TestBackup:
         assert problems(result) == []
         assert read_content(full_url) == before
         assert {
-            fault for fault in list_faults(full_url) if "definitions" not in fault and "counters" not in fault
+            fault for fault in list_faults(full_url) if "the definition" not in fault and "a counter" not in fault
         } == set()
 
     def test_a_row_that_was_added_is_removed_only_on_request(self, full: Path, full_url: str) -> None:

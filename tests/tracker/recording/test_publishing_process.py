@@ -113,12 +113,15 @@ class TestCommand:
         assert os.listdir(folder) == ["scores.csv"]
 
     def test_ctrl_c_ends_both_processes(self, folder: Path) -> None:
-        os.mkfifo(folder / "waiting.csv")
-        command = [*COMMAND[:4], "waiting.csv", *COMMAND[5:]]
+        connect(f"sqlite:///{folder}/suffrage.db").dispose()
         with (
-            subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, start_new_session=True) as process,
-            (folder / "waiting.csv").open("wb"),  # waits until the command opens it too
+            closing(sqlite3.connect(folder / "suffrage.db", isolation_level=None)) as writer,
+            subprocess.Popen(COMMAND, cwd=folder, stderr=subprocess.PIPE, start_new_session=True) as process,
         ):
+            writer.execute("BEGIN IMMEDIATE")  # the command waits for this transaction
+            while not (folder / "mlflow.db").exists():  # made by the second process
+                assert process.poll() is None
+                time.sleep(0.01)
             os.killpg(process.pid, signal.SIGINT)
             _, error = process.communicate(timeout=300)
         assert b"Traceback" not in error
