@@ -8,11 +8,12 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from filelock import FileLock
 
 from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
@@ -43,6 +44,15 @@ def store(folder: Path) -> sa.Engine:
 def runs_of(file: Path) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(file)) as connection:
         return connection.execute("SELECT name, status FROM runs ORDER BY name").fetchall()
+
+
+def n_runs(file: Path) -> int:
+    """Return the number of stored runs; 0 as long as the store has no tables."""
+    if not file.exists():
+        return 0
+    with closing(sqlite3.connect(file)) as connection, suppress(sqlite3.OperationalError):
+        return int(connection.execute("SELECT count(*) FROM run").fetchone()[0])
+    return 0
 
 
 def n_publications(engine: sa.Engine) -> int:
@@ -113,13 +123,11 @@ class TestCommand:
         assert os.listdir(folder) == ["scores.csv"]
 
     def test_ctrl_c_ends_both_processes(self, folder: Path) -> None:
-        connect(f"sqlite:///{folder}/suffrage.db").dispose()
         with (
-            closing(sqlite3.connect(folder / "suffrage.db", isolation_level=None)) as writer,
+            FileLock(folder / "mlflow.db.lock"),  # the second process waits for it, and the first for the second
             subprocess.Popen(COMMAND, cwd=folder, stderr=subprocess.PIPE, start_new_session=True) as process,
         ):
-            writer.execute("BEGIN IMMEDIATE")  # the command waits for this transaction
-            while not (folder / "mlflow.db").exists():  # made by the second process
+            while not n_runs(folder / "suffrage.db"):
                 assert process.poll() is None
                 time.sleep(0.01)
             os.killpg(process.pid, signal.SIGINT)
