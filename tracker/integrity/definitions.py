@@ -16,9 +16,10 @@ SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE name NOT LIKE 'sq
 (tbl_name IN ({tables}) OR type IN ('view', 'trigger') OR name LIKE '{search}%')
 """
 _POSTGRESQL = """
-WITH known AS (
-    SELECT oid, relname, relkind FROM pg_class
-    WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(%(names)s)
+WITH home AS (SELECT oid FROM pg_namespace WHERE nspname = current_schema()),
+known AS (
+    SELECT pg_class.oid, relname, relkind FROM pg_class JOIN home ON home.oid = relnamespace
+    WHERE relname = ANY(%(names)s)
 )
 SELECT 'view', relname::text, pg_get_viewdef(oid) FROM known WHERE relkind = 'v'
 UNION ALL
@@ -27,8 +28,8 @@ SELECT 'trigger', relname || '.' || tgname, concat_ws(
 )
 FROM known JOIN pg_trigger ON tgrelid = known.oid JOIN pg_proc ON pg_proc.oid = tgfoid WHERE NOT tgisinternal
 UNION ALL
-SELECT 'function', proname::text, prosrc FROM pg_proc
-WHERE pronamespace = current_schema()::regnamespace AND proname LIKE %(functions)s
+SELECT 'function', proname::text, prosrc FROM pg_proc JOIN home ON home.oid = pronamespace
+WHERE proname LIKE %(functions)s
 UNION ALL
 SELECT 'rule', tablename || '.' || rulename, definition FROM pg_rules
 WHERE schemaname = current_schema() AND tablename = ANY(%(names)s)
@@ -59,7 +60,8 @@ def read_definitions(connection: sa.Connection) -> list[Sequence[Any]]:
         return []
     path, schema = row
     set_path = "SELECT set_config('search_path', %s, true)"
-    cursor.execute(set_path, (f'"{schema}"',))  # the text of a view names the tables outside of the path with a schema
+    quoted = '"' + schema.replace('"', '""') + '"'
+    cursor.execute(set_path, (quoted,))  # the text of a view names the tables outside of the path with a schema
     names = [*metadata.tables, *VIEWS, TABLE]
     rows = cursor.execute(_POSTGRESQL, {"names": names, "functions": f"{TABLE}%"}).fetchall()
     cursor.execute(set_path, (path,))

@@ -220,10 +220,10 @@ def _parse_number(literal: str) -> int | float:
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("a name is there twice")
-    return made
+    return values
 
 
 _DECODER = json.JSONDecoder(parse_float=_parse_number, object_pairs_hook=_make_object)

@@ -198,8 +198,8 @@ class TestErrors:
             add_prompts(session, ["What is heat?"])
             drop = "DROP TABLE prompt_search" if damage == "table" else f"DROP TRIGGER prompt_reindexed{on_prompt}"
             session.execute(sa.text(drop))
-        on_sqlite = store.dialect.name == "sqlite"  # where the definitions of tables and triggers have a checksum
-        assert [fault.about for fault in find_faults(store)] == ["search", *(["content"] if on_sqlite else [])]
+        has_checksum = store.dialect.name == "sqlite" or damage == "trigger"  # definitions of tables have one on SQLite
+        assert [fault.about for fault in find_faults(store)] == ["search", *(["content"] if has_checksum else [])]
         if damage == "table":
             page = TestClient(create_application(store, Access(hosts=("testserver",)))).get("/search?q=heat")
             assert (page.status_code, "Run: suffrage db upgrade" in page.text) == (503, True)

@@ -121,8 +121,8 @@ def read_address(api_base: str) -> Address:
     if parts.query or parts.fragment:
         raise ServerError(f"The server address continues after its path ('?' or '#'). {example}")
     if parts.scheme not in ("http", "https") or not host:
-        named = "That" if "@" in api_base else repr(api_base)  # what is before it may be a password
-        raise ServerError(f"{named} is not a server address. {example}")
+        subject = "That" if "@" in api_base else repr(api_base)  # what is before it may be a password
+        raise ServerError(f"{subject} is not a server address. {example}")
     path = parts.path.rstrip("/")
     for ending in ENDPOINTS:
         path = path.removesuffix(ending)
