@@ -79,6 +79,7 @@ class TestPlaceOfRows:
         assert moved == [(f"score_{n}", N_PROMPTS * len(MODELS)) for n in (1, 2)]
         assert query(two, "SELECT count(*) FROM score_unrouted") == [(0,)]
 
+    @pytest.mark.tampers
     def test_a_benchmark_without_scores_has_empty_partitions(self, postgres_url: str) -> None:
         engine = connect(postgres_url)
         execute(engine, "INSERT INTO benchmark (name, revision) VALUES ('empty', '')")
@@ -157,6 +158,7 @@ class TestOrphans:
         assert query(engine, "SELECT count(*) FROM benchmark") == [(0,)]
         engine.dispose()
 
+    @pytest.mark.tampers
     def test_a_deleted_run_takes_its_rows_along(self, two: sa.Engine) -> None:
         execute(two, "DELETE FROM run WHERE id = 1")
         for table in PARTITIONED:
@@ -301,6 +303,7 @@ class TestRights:
         with pytest.raises(sa.exc.IntegrityError, match="benchmark 77 does not exist"):
             connection.exec_driver_sql("SELECT start_partition('score', 77)")
 
+    @pytest.mark.tampers
     def test_what_a_writer_started_is_attached_when_it_commits(
         self, two: sa.Engine, role: str, connection: sa.Connection
     ) -> None:
@@ -335,6 +338,7 @@ class TestRights:
             assert len(store.benchmarks()) == 2
             execute(two, f"DROP TABLE {table}_3")
 
+    @pytest.mark.tampers
     def test_a_partition_has_no_privileges_but_those_of_its_owner(
         self, two: sa.Engine, role: str, connection: sa.Connection
     ) -> None:

@@ -253,6 +253,7 @@ class TestVerify:
         (less,) = compare_stores(store, everything)
         assert (less.part, less.difference) == (more.part, "only in the first")
 
+    @pytest.mark.tampers
     def test_the_command_exits_with_1(self, everything: sa.Engine, tmp_path: Path) -> None:
         back_up(everything, tmp_path / "b.db")
         paths = str(everything.url.database), str(tmp_path / "b.db")

@@ -82,6 +82,7 @@ class TestRoundTrip:
                 empty(engine)
                 engine.dispose()
 
+    @pytest.mark.tampers
     @settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(rows=stores())
     def test_any_store_comes_back_across_engines(
@@ -163,6 +164,7 @@ class TestDefinition:
         """A new table of the schema is carried at once, or this says so."""
         assert set(TABLES) - OF_THE_STORE == set(MEASUREMENTS)
 
+    @pytest.mark.tampers
     def test_the_comparison_sees_each_column(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
         fill(engine, AWKWARD)

@@ -253,6 +253,7 @@ class TestDamage:
         with pytest.raises(BadInputError, match="the scores of run 1 do not match their checksum"):
             ingest_file(file_store, path)
 
+    @pytest.mark.tampers
     def test_a_changed_text_is_noticed(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.db"
         path.write_bytes(packed(rows_of(1.0, 0.0), changed("UPDATE prompt SET text = 'x' WHERE id = 2")))
@@ -289,6 +290,7 @@ class TestDamage:
 
 
 class TestErrors:
+    @pytest.mark.tampers
     @pytest.mark.parametrize(
         ("statements", "problem"),
         [
@@ -324,6 +326,7 @@ class TestErrors:
         assert problem in str(caught.value)
         assert column(file_store, tables.benchmark.c.id) == []
 
+    @pytest.mark.tampers
     def test_rules_that_the_file_does_not_have_are_checked_too(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.db"
         for statement in ("UPDATE score SET value = 9e999", "UPDATE run SET status = '?'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
+import pytest
 import sqlalchemy as sa
 
 from tracker.connections.schema_versions import upgrade
@@ -38,6 +39,7 @@ def test_a_rollback_a_reader_and_an_upgrade_change_nothing(store: sa.Engine) -> 
     assert faults(store) == ""
 
 
+@pytest.mark.tampers
 def test_an_unrecorded_change_on_the_same_connection_is_detected(store: sa.Engine) -> None:
     add(store, "a")
     with store.begin() as connection:
@@ -60,6 +62,7 @@ def test_triggers_of_sqlite_are_created_once_per_connection(sqlite_url: str) -> 
     assert not any("TRIGGER" in statement for statement in statements)
 
 
+@pytest.mark.tampers
 def test_checksums_are_sums_whether_scopes_are_new_or_not(store: sa.Engine) -> None:
     random = np.random.default_rng(0)
     expected: dict[int, np.ndarray] = {}

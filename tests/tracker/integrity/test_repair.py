@@ -117,12 +117,14 @@ class TestBackup:
         assert read_content(full_url) == before
         assert list_faults(full_url) == []
 
+    @pytest.mark.tampers
     def test_a_plan_changes_nothing(self, full: Path, full_url: str) -> None:
         edit_at_random(full_url, 3, random.Random(2))
         before = read_content(full_url)
         assert set(planned(full_url, full)) <= {str(full), ""}
         assert read_content(full_url) == before
 
+    @pytest.mark.tampers
     @pytest.mark.parametrize("tables", [("run", "finding"), ("prompt",), ("run",), ()])
     def test_lost_checksums_cost_no_row(self, full: Path, full_url: str, tables: Sequence[str]) -> None:
         names = ", ".join(f"'{name}'" for name in tables)
