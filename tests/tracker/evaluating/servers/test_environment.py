@@ -23,7 +23,9 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_plain_environment_works() -> None:
-    open_connection()
+    connection = Connection(read_address("https://127.0.0.1:9/v1"), ApiKey(""), 1.0)
+    assert connection.get("/models").trouble == "unreachable"
+    connection.close()
 
 
 @pytest.mark.parametrize(
