@@ -97,6 +97,13 @@ class TestErrors:
             upgrade(store)
         assert current_version(store) == "9999"
 
+    def test_tables_that_contradict_the_version_are_no_reason_to_upgrade_again(self, store: sa.Engine) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("UPDATE suffrage_version SET version_num = '0001'"))
+        with pytest.raises(DatabaseError, match="recorded at version 0001, but its tables.*suffrage db restore FILE"):
+            upgrade(store)
+        assert current_version(store) == "0001"
+
     def test_a_damaged_file_is_an_error_of_its_own(self, tmp_path: Path) -> None:
         connect(f"sqlite:///{tmp_path}/s.db").dispose()
         data = (tmp_path / "s.db").read_bytes()

@@ -244,9 +244,23 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
             raise DatabaseError(
                 f"{where} holds tables of another program. Choose another file: --database FILE.db"
             ) from error
+        if version is not None and _contradicts_version(error):
+            raise DatabaseError(
+                f"{format_url(engine.url)} is recorded at version {version}, but its tables are those of another "
+                f"version ({error.orig}). It was left unchanged. Restore a backup into a new store: "
+                "suffrage db restore FILE --database NEW.db"
+            ) from error
         raise DatabaseError(explain_driver_error(error, engine)) from error
     except driver(engine.dialect.name).OperationalError as error:  # of a cursor that bypasses SQLAlchemy
         raise DatabaseError(explain_driver_error(error, engine)) from error
+
+
+def _contradicts_version(error: exc.DBAPIError) -> bool:
+    """Return whether a migration found a table or column that should not be there yet, or missed one."""
+    codes = ("42P01", "42P07", "42701", "42703", "42704", "42710")
+    if (sqlstate := getattr(error.orig, "sqlstate", None)) is not None:
+        return sqlstate in codes
+    return bool(re.search("duplicate column name|already exists|no such (table|column|index|view)", str(error.orig)))
 
 
 def _lock_for_upgrade(connection: sa.Connection, *, is_new: bool) -> None:

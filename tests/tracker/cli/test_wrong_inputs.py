@@ -80,6 +80,7 @@ def _write_other_stores(folder: Path, sqlite_template: Path) -> None:
     newer.close()
     for name, statements in {
         "lost": ["DELETE FROM suffrage_version"],
+        "early": ["UPDATE suffrage_version SET version_num = '0001'"],
         "two": ["DELETE FROM suffrage_version", "INSERT INTO suffrage_version VALUES ('9999'), ('0001')"],
     }.items():
         shutil.copy(sqlite_template, folder / f"{name}.db")

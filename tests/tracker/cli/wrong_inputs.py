@@ -155,6 +155,7 @@ STORES = [
     wrong("damaged-store", "models --database damaged.db", "damaged", "malformed"),
     wrong("ingest-a-damaged-file", "ingest damaged.db --benchmark b", "is a SQLite database, but not a store"),
     wrong("lost-version", "models --database lost.db", "has lost its version", "suffrage db restore FILE"),
+    wrong("wrong-version", "db upgrade --database early.db", "recorded at version 0001, but", "db restore FILE"),
     wrong("two-versions", "db check --database two.db", "holds '9999', '0001'", "suffrage db restore FILE"),
     wrong(
         "unknown-home",
