@@ -100,7 +100,7 @@ class TestErrors:
     def test_tables_that_contradict_the_version_are_no_reason_to_upgrade_again(self, store: sa.Engine) -> None:
         with store.begin() as connection:
             connection.execute(sa.text("UPDATE suffrage_version SET version_num = '0001'"))
-        with pytest.raises(DatabaseError, match="recorded at version 0001, but its tables.*suffrage db restore FILE"):
+        with pytest.raises(DatabaseError, match=r"recorded at version 0001, but its tables.*suffrage db restore FILE"):
             upgrade(store)
         assert current_version(store) == "0001"
 

@@ -25,6 +25,9 @@ BUSY_SECONDS = 60
 POLL_SECONDS = (0.002, 0.01)
 """How long it sleeps between two attempts to write, at least and at most."""
 
+SIGNATURE = b"SQLite format 3\0"
+"""How every SQLite file begins that is not empty."""
+
 _lock = threading.RLock()
 _open: dict[Path, set[int]] = {}
 _kept: dict[Path, Callable[[], None]] = {}
@@ -49,6 +52,16 @@ class TrackedConnection(sqlite3.Connection):
         """Close the connection."""
         super().close()
         self._forget()
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Return whether a file is a SQLite database.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(len(SIGNATURE)) == SIGNATURE
 
 
 def begin_writing(connection: sqlite3.Connection) -> None:

@@ -124,6 +124,11 @@ def _path_after(url: sa.URL) -> str:
     return f"/{url.database}" if url.database else ""
 
 
+def store_file(engine: sa.Engine) -> Path | None:
+    """Return the path of a SQLite store; None for a store on a server."""
+    return Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
+
+
 def format_url(url: sa.URL) -> str:
     """Return a store's URL for printing: without driver and passwords."""
     secret = {name: "hidden" for name in url.query if "password" in name.lower()}

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from tracker.connections.sqlite_connections import is_sqlite_file
 from tracker.errors import OutputError, SuffrageError
 from tracker.private_files.temporary import unfinished_output
 
 ADVICE = "Use another name."
-SQLITE = b"SQLite format 3\0"
 LOGS = ("-wal", "-journal", "-shm")
 """Endings of the files in which SQLite keeps changes beside a database."""
 
 
 def check_output_path(
-    path: Path, *, force: bool, is_folder: bool = False, is_database: bool = False, store: str | None = None
+    path: Path, *, force: bool, is_folder: bool = False, is_database: bool = False, store: Path | None = None
 ) -> None:
     """Reject an unusable output file or folder before work begins.
 
@@ -55,7 +55,7 @@ def check_output_path(
         raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def _protect_databases(path: Path, *, is_database: bool, store: str | None) -> None:
+def _protect_databases(path: Path, *, is_database: bool, store: Path | None) -> None:
     """Reject a file that belongs to a SQLite database which would be lost or damaged.
 
     Raises:
@@ -67,14 +67,10 @@ def _protect_databases(path: Path, *, is_database: bool, store: str | None) -> N
         base = place.with_name(place.name.removesuffix(ending))
         if base != place and base.exists():
             raise OutputError(f"{path} is the name of a file that SQLite keeps beside {base.name}. {ADVICE}")
-    if not place.exists():
-        kept = None
-    else:
-        with place.open("rb") as file:
-            kept = file.read(len(SQLITE)) == SQLITE
-    if kept and store is not None and os.path.samefile(place, store):
+    is_kept = place.exists() and is_sqlite_file(place)
+    if is_kept and store is not None and os.path.samefile(place, store):
         raise OutputError(f"{path} is the store itself. {ADVICE}")
-    if kept and not is_database:
+    if is_kept and not is_database:
         raise OutputError(f"{path} is a SQLite database, perhaps a store, and is not replaced. {ADVICE}")
     logs = [place.with_name(place.name + ending) for ending in LOGS[:2]]
     if is_database and (open_logs := [log.name for log in logs if log.exists() and log.stat().st_size]):
@@ -116,7 +112,7 @@ def open_atomically(path: Path, *, force: bool, is_private: bool = False) -> Ite
 
 @contextmanager
 def unfinished_file(
-    path: Path, *, force: bool, is_private: bool = False, is_database: bool = False, store: str | None = None
+    path: Path, *, force: bool, is_private: bool = False, is_database: bool = False, store: Path | None = None
 ) -> Iterator[Path]:
     """Yield the path of an empty temporary file that is moved to its place at the end.
 

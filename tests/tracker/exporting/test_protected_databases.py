@@ -43,7 +43,7 @@ def test_the_store_is_not_replaced_even_through_a_link(database: Path, tmp_path:
     link.symlink_to(database)
     for path in (database, link):
         with pytest.raises(OutputError, match="is the store itself"):
-            check_output_path(path, force=True, is_database=True, store=str(database))
+            check_output_path(path, force=True, is_database=True, store=database)
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-journal"])

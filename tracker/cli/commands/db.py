@@ -214,12 +214,13 @@ def backup(file: Path, force: bool, database: str | None) -> None:
         suffrage db backup backup.db --force --database postgresql://user@host/suffrage
     """
     from tracker.cli.progress import progress
+    from tracker.connections.store_url import store_file
     from tracker.copying.backup import back_up
     from tracker.database import connect
     from tracker.exporting.output_paths import unfinished_file
 
     engine = connect(database, create=False)
-    store = engine.url.database if engine.dialect.name == "sqlite" else None
+    store = store_file(engine)
     output = unfinished_file(file, force=force, is_private=True, is_database=True, store=store)
     with output as unfinished, progress("backing up") as advance:
         back_up(engine, unfinished, advance)

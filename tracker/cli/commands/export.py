@@ -96,6 +96,7 @@ def export_command(export: ExportCommand) -> click.Command:
         for_spreadsheets: bool = False,
         **values: Any,
     ) -> None:
+        from tracker.connections.store_url import store_file
         from tracker.database import connect, transaction
 
         destination = Destination(
@@ -107,7 +108,7 @@ def export_command(export: ExportCommand) -> click.Command:
         chosen = export.further.get(destination.file_format, export.main)
         _check_options(export, chosen, destination, values)
         engine = connect(database, create=False)
-        store = engine.url.database if engine.dialect.name == "sqlite" else None
+        store = store_file(engine)
         _check_output(chosen, destination, store)
         with transaction(engine, write=False) as session:
             _write(session, chosen, values, destination)
@@ -211,7 +212,7 @@ def _check_options(
             raise click.UsageError(f"--{name.replace('_', '-')} belongs to --format {owner}.")
 
 
-def _check_output(chosen: ExportFormat, destination: Destination, store: str | None) -> None:
+def _check_output(chosen: ExportFormat, destination: Destination, store: Path | None) -> None:
     """Raise where nothing can be written, before work is done for it.
 
     Raises:

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracker.connections.sqlite_connections import SIGNATURE as SQLITE_SIGNATURE
 from tracker.ingest.files.file_contents import is_named_like_a_table, open_file
 from tracker.ingest.files.missing_files import explain_unreadable
 
@@ -54,7 +55,7 @@ def find_kind(path: Path) -> FileKind | None:
     for signature, kind in SIGNATURES:
         if head.startswith(signature):
             return FileKind(name=kind, advice="Ingest the table of scores behind it, saved as CSV.")
-    if head.startswith(b"SQLite format 3"):
+    if head.startswith(SQLITE_SIGNATURE):
         return FileKind(
             name="a SQLite database, but not a store", advice="Export its results as CSV, and ingest those."
         )

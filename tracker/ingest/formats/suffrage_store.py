@@ -8,21 +8,20 @@ from contextlib import closing
 from pathlib import Path
 
 from tracker.connections.schema_versions import VERSION_TABLE
+from tracker.connections.sqlite_connections import is_sqlite_file
 from tracker.database import make_read_only_uri
 from tracker.ingest.measurement import ReadOptions, StoreFile
 
 SPECIFICITY = 90
 RECOGNIZED_BY = "a SQLite file with a table suffrage_version"
 SUPPORTS_SPLITS = True
-SQLITE = b"SQLite format 3\0"
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a store."""
     try:
-        with path.open("rb") as file:
-            if file.read(len(SQLITE)) != SQLITE:
-                return "it is not a SQLite file"
+        if not is_sqlite_file(path):
+            return "it is not a SQLite file"
         with closing(sqlite3.connect(make_read_only_uri(path.resolve()), uri=True)) as connection:
             query = "SELECT 1 FROM sqlite_master WHERE name = ?"
             known = connection.execute(query, (VERSION_TABLE,)).fetchone()

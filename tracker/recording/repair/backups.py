@@ -8,13 +8,12 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tracker.connections.sqlite_connections import is_sqlite_file
 from tracker.copying.store_files import UNREADABLE, open_store_file
 from tracker.errors import BadInputError, first_line
 from tracker.integrity.row_hashes import Row
 from tracker.integrity.verification import snapshot
 from tracker.recording.repair.damage import Damage, read_scope
-
-SQLITE = b"SQLite format 3\0"
 
 
 class BackupRows:
@@ -45,8 +44,7 @@ def is_store_file(path: Path) -> bool:
         BadInputError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            return file.read(len(SQLITE)) == SQLITE
+        return is_sqlite_file(path)
     except OSError as error:
         raise BadInputError(path, f"cannot be read ({error.strerror or error}).") from error
 
