@@ -111,8 +111,20 @@ class _LineStatistics:
 
     @classmethod
     def join(cls, parts: list[_LineStatistics]) -> _LineStatistics:
-        names = cls.__slots__
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        """Join parts, and empty their list: the memory of each is free as soon as it is copied."""
+        n_tables = sum(len(part.max_t) for part in parts)
+        joined = {}
+        for name in cls.__slots__:
+            values = getattr(parts[0], name)
+            joined[name] = np.empty((n_tables, *values.shape[1:]), dtype=values.dtype)
+        first = 0
+        while parts:
+            part = parts.pop(0)
+            last = first + len(part.max_t)
+            for name, values in joined.items():
+                values[first:last] = getattr(part, name)
+            first = last
+        return cls(**joined)
 
 
 class _NullTables:

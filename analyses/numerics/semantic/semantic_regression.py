@@ -154,15 +154,18 @@ def fit_lines(meaning: Meaning, U: Floats, weights: Floats, squares: Floats) -> 
         total = weights.sum(axis=0)
         mean = np.einsum("nb,nbk->bk", weights, U) / total[:, None]
     V = U - mean if meaning.intercept else U
-    weighted = weights[:, :, None] * V
+    weighted = V if (weights == 1).all() else weights[:, :, None] * V
     squares_own = np.einsum("nbk,nbk->nb", U, V)
     across = meaning.rows @ (meaning.centred.T @ weighted.reshape(n, b * k))
-    by_table = U.transpose(1, 0, 2)
+    xy = np.einsum("nbk,nbk->nb", across.reshape(n, b, k), U)
+    del across  # each of these arrays is as large as the tables
     gram = V.transpose(1, 2, 0) @ weighted.transpose(1, 0, 2)
+    del V, weighted
+    by_table = U.transpose(1, 0, 2)
     squares_y = np.einsum("bnk,bnk->nb", by_table @ gram, by_table)
     products = meaning.products[:, None]
     xx = squares - weights * products**2
-    xy = np.einsum("nbk,nbk->nb", across.reshape(n, b, k), U) - weights * products * squares_own
+    xy -= weights * products * squares_own
     yy = squares_y - weights * squares_own**2
     rest = total - weights
     with np.errstate(divide="ignore", invalid="ignore"):
