@@ -224,10 +224,12 @@ def semantic_test(
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     observed = draws.fit_observed(meaning)
     scale = _typical_spread(observed)
-    first = _LineStatistics.describe(observed, scale)
-    statistics = _LineStatistics.join([first, *_describe_draws(draws, meaning, scale, n_permutations)])
+    parts = _describe_draws(draws, meaning, scale, n_permutations)
+    parts.insert(0, _LineStatistics.describe(observed, scale))
     columns = (observed.slope, observed.stderr, observed.t, observed.pvalue)
     slope, stderr, t, pvalue = (values[draws.partners > 0, 0] for values in columns)
+    del draws, meaning, Q, E  # as large as the statistics of a thousand draws
+    statistics = _LineStatistics.join(parts)
     return SemanticTest(
         kept=kept,
         slope=slope,
