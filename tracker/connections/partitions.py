@@ -72,7 +72,10 @@ def in_partitions_of_runs(session: Session, table: sa.FromClause, run_ids: Colle
     """
     if session.get_bind().dialect.name == "sqlite" or getattr(table, "name", "") not in PARTITIONED:
         return sa.true()
-    return _benchmark_column(table).in_(sorted(set(find_benchmarks(session.connection(), run_ids).values())))
+    benchmarks = sorted(set(find_benchmarks(session.connection(), run_ids).values()))
+    # As literals: a statement that is executed for many rows takes no list of parameters.
+    keys = ", ".join(map(str, benchmarks)) or "NULL"
+    return sa.literal_column(f"{_benchmark_column(table)} IN ({keys})", sa.Boolean())
 
 
 def _benchmark_column(table: sa.FromClause) -> sa.ColumnClause[int]:

@@ -78,6 +78,14 @@ def test_texts_become_marks_and_scores_stay(store: sa.Engine) -> None:
     assert texts(store)[0] == erased
 
 
+def test_many_texts_of_one_run_are_erased_at_once(store: sa.Engine, tmp_path: Path) -> None:
+    lines = [f"o,{prompt},1,text {prompt}" for prompt in range(3, 30)]
+    (tmp_path / "more.csv").write_text("\n".join(["model,prompt_id,score,predicted", *lines]) + "\n")
+    ingest_file(store, tmp_path / "more.csv", OPTIONS)
+    assert "Erased 27 texts of 1 run." in erase(store, "b", "--models", "o", "--yes").stderr
+    assert sum(map(is_mark, texts(store))) == 27
+
+
 @pytest.mark.parametrize(
     ("arguments", "places"),
     [
