@@ -1,4 +1,4 @@
--- Tables of PostgreSQL stores of version 0016;
+-- Tables of PostgreSQL stores of version 0017;
 
 CREATE FUNCTION @.attach_partition(parent text, benchmark integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -879,6 +879,52 @@ CREATE TABLE @.score_unrouted (
 
 COMMENT ON TABLE @.score_unrouted IS 'Empty: moves rows without benchmark_id to their partition';
 
+CREATE TABLE @.sealed_metric (
+    run_id integer NOT NULL,
+    metric_id integer NOT NULL,
+    n_scores bigint NOT NULL,
+    mean double precision NOT NULL
+);
+
+COMMENT ON TABLE @.sealed_metric IS 'Number and mean of the scores of a sealed run under a metric';
+
+COMMENT ON COLUMN @.sealed_metric.run_id IS 'the run';
+
+COMMENT ON COLUMN @.sealed_metric.metric_id IS 'the metric';
+
+COMMENT ON COLUMN @.sealed_metric.n_scores IS 'how many rows of score are in the files';
+
+COMMENT ON COLUMN @.sealed_metric.mean IS 'their mean, as avg(value) of the database';
+
+CREATE TABLE @.sealed_run (
+    run_id integer NOT NULL,
+    address character varying NOT NULL,
+    digest character varying NOT NULL,
+    checksum character varying NOT NULL,
+    answer_checksum character varying NOT NULL,
+    n_answers bigint NOT NULL,
+    rows_in_store boolean NOT NULL,
+    sealed timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE @.sealed_run IS 'A run whose scores and answers are in Parquet files outside the store';
+
+COMMENT ON COLUMN @.sealed_run.run_id IS 'the run';
+
+COMMENT ON COLUMN @.sealed_run.address IS 'the folder of the files, or its address such as s3://bucket/folder';
+
+COMMENT ON COLUMN @.sealed_run.digest IS 'SHA-256 of the manifest in the folder, which has the SHA-256 of the other files';
+
+COMMENT ON COLUMN @.sealed_run.checksum IS 'run.checksum of the scores in the files';
+
+COMMENT ON COLUMN @.sealed_run.answer_checksum IS 'checksum of the answers in the files; all zeros without any';
+
+COMMENT ON COLUMN @.sealed_run.n_answers IS 'how many rows of answer are in the files';
+
+COMMENT ON COLUMN @.sealed_run.rows_in_store IS 'whether the rows are in score and answer as well, to be read';
+
+COMMENT ON COLUMN @.sealed_run.sealed IS 'when it was sealed, UTC';
+
 CREATE TABLE @.source (
     id integer NOT NULL,
     identity character varying NOT NULL,
@@ -1134,6 +1180,12 @@ ALTER TABLE ONLY @.run
 ALTER TABLE ONLY @.run_source
     ADD CONSTRAINT pk_run_source PRIMARY KEY (run_id, source_id);
 
+ALTER TABLE ONLY @.sealed_metric
+    ADD CONSTRAINT pk_sealed_metric PRIMARY KEY (run_id, metric_id);
+
+ALTER TABLE ONLY @.sealed_run
+    ADD CONSTRAINT pk_sealed_run PRIMARY KEY (run_id);
+
 ALTER TABLE ONLY @.source
     ADD CONSTRAINT pk_source PRIMARY KEY (id);
 
@@ -1333,6 +1385,15 @@ ALTER TABLE ONLY @.run
 ALTER TABLE @.score
     ADD CONSTRAINT fk_score_run_id_run FOREIGN KEY (benchmark_id, run_id) REFERENCES @.run(benchmark_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY @.sealed_metric
+    ADD CONSTRAINT fk_sealed_metric_metric_id_metric FOREIGN KEY (metric_id) REFERENCES @.metric(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY @.sealed_metric
+    ADD CONSTRAINT fk_sealed_metric_run_id_run FOREIGN KEY (run_id) REFERENCES @.run(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY @.sealed_run
+    ADD CONSTRAINT fk_sealed_run_run_id_run FOREIGN KEY (run_id) REFERENCES @.run(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY @.source_metric
     ADD CONSTRAINT fk_source_metric_benchmark_id_benchmark FOREIGN KEY (benchmark_id) REFERENCES @.benchmark(id);
 
@@ -1379,5 +1440,5 @@ REVOKE ALL ON FUNCTION @.finish_partition(parent regclass, prefix text, benchmar
 
 REVOKE ALL ON FUNCTION @.keep_for_owner(name text) FROM PUBLIC;
 
-INSERT INTO @.suffrage_version VALUES ('0016');
+INSERT INTO @.suffrage_version VALUES ('0017');
 

@@ -1,4 +1,4 @@
--- Tables of SQLite stores of version 0016;
+-- Tables of SQLite stores of version 0017;
 
 CREATE TABLE suffrage_version (
 	version_num VARCHAR(32) NOT NULL, 
@@ -174,10 +174,10 @@ CREATE TABLE "run" (
 	ingested DATETIME NOT NULL, 
 	superseded_by INTEGER, 
 	reason VARCHAR, unverified VARCHAR, 
-	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
-	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
 	CONSTRAINT fk_run_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
+	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
 	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
+	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
 	CONSTRAINT ck_run_status CHECK (status IN ('partial', 'complete', 'hidden', 'superseded')), 
 	CONSTRAINT fk_run_superseded_by_run FOREIGN KEY(superseded_by) REFERENCES run (id)
 );
@@ -365,8 +365,8 @@ CREATE TABLE "answer" (
 	probability DOUBLE, 
 	status VARCHAR NOT NULL, 
 	CONSTRAINT pk_answer PRIMARY KEY (run_id, prompt_id, extraction, trial), 
-	CONSTRAINT fk_answer_run_id_run FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE, 
 	CONSTRAINT fk_answer_prompt_id_prompt FOREIGN KEY(prompt_id) REFERENCES prompt (id), 
+	CONSTRAINT fk_answer_run_id_run FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE, 
 	CONSTRAINT ck_answer_status CHECK (status IN ('ok', 'error', 'empty', 'truncated'))
 )
  WITHOUT ROWID
@@ -396,9 +396,32 @@ CREATE TABLE checksum (
 
 ;
 
+CREATE TABLE sealed_run (
+	run_id INTEGER NOT NULL, 
+	address VARCHAR NOT NULL, 
+	digest VARCHAR NOT NULL, 
+	checksum VARCHAR NOT NULL, 
+	answer_checksum VARCHAR NOT NULL, 
+	n_answers BIGINT NOT NULL, 
+	rows_in_store BOOLEAN NOT NULL, 
+	sealed DATETIME NOT NULL, 
+	CONSTRAINT pk_sealed_run PRIMARY KEY (run_id), 
+	CONSTRAINT fk_sealed_run_run_id_run FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE
+);
+
+CREATE TABLE sealed_metric (
+	run_id INTEGER NOT NULL, 
+	metric_id INTEGER NOT NULL, 
+	n_scores BIGINT NOT NULL, 
+	mean DOUBLE NOT NULL, 
+	CONSTRAINT pk_sealed_metric PRIMARY KEY (run_id, metric_id), 
+	CONSTRAINT fk_sealed_metric_metric_id_metric FOREIGN KEY(metric_id) REFERENCES metric (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_sealed_metric_run_id_run FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE
+);
+
 INSERT INTO sqlite_sequence VALUES ('finding', 0);
 
 INSERT INTO sqlite_sequence VALUES ('run', 0);
 
-INSERT INTO suffrage_version VALUES ('0016');
+INSERT INTO suffrage_version VALUES ('0017');
 

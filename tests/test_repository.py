@@ -77,6 +77,7 @@ CLUSTER_MODULES = (
     Path("tracker/statistics/cluster/task_pickling.py"),
     Path("tracker/recording/inputs/workers.py"),
 )
+CLOUD = Path("tracker/recording/sealing/storage.py")
 DEVICES = Path("analyses/numerics/similarity/devices")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 FRAMES = Path("tracker/notebook/polars_frames.py")
@@ -111,7 +112,7 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        separate = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL, *CLUSTER_MODULES)
+        separate = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL, CLOUD, *CLUSTER_MODULES)
         requesting = evaluating(modules)
         core = [
             tree
@@ -157,6 +158,14 @@ class TestDependencies:
         }
         assert at_once == set()
         assert declared(PROJECT["optional-dependencies"]["gpu"]) == {"torch"} <= EXTRA
+
+    def test_one_module_imports_file_systems_and_no_sooner_than_an_address_is_used(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        importing = {path for path, tree in modules.items() if {"fsspec"} in providers(ast.walk(tree))}
+        assert importing - {INSPECT} == {CLOUD}
+        assert {"fsspec"} not in providers(modules[CLOUD].body)
+        assert declared(PROJECT["optional-dependencies"]["cloud"]) >= {"fsspec", "s3fs", "gcsfs", "adlfs"}
 
     def test_formulas_need_an_extra_of_their_own_and_no_sooner_than_they_are_compared(
         self, modules: dict[Path, ast.Module]

@@ -32,6 +32,7 @@ from tracker.connections.sqlite_connections import BUSY_SECONDS, TrackedConnecti
 from tracker.connections.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url, format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import OPTION, prepare_recording, record_changes
+from tracker.integrity.sealed_rows import watch_statements
 from tracker.suggestions import find_similar, format_guess
 
 KEYS_PER_QUERY = 1000
@@ -92,6 +93,7 @@ def _create_engine(url: str | None) -> sa.Engine:
         # A connection that is lost raises an error, which is explained; the pool would log a traceback besides.
         logging.getLogger(f"sqlalchemy.pool.impl.QueuePool.{POOL_NAME}").setLevel(logging.CRITICAL + 1)
         record_changes(engine)
+        watch_statements(engine)
         return engine
     path = Path(str(address.database))
     if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
@@ -101,6 +103,7 @@ def _create_engine(url: str | None) -> sa.Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     record_changes(engine)
+    watch_statements(engine)
     return engine
 
 
@@ -116,6 +119,7 @@ def create_file_reader(path: Path) -> sa.Engine:
     event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA trusted_schema=OFF"))
     event.listen(engine, "connect", _forbid_writing)
     event.listen(engine, "begin", _begin_sqlite)
+    watch_statements(engine)
     return engine
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tracker.name_lists import join_names
 from tracker.suggestions import find_similar, format_guess
@@ -104,6 +105,26 @@ class ConflictError(SuffrageError, ValueError):
 
 class DatabaseError(SuffrageError, RuntimeError):
     """The database cannot be used as it is: version, connection, disk."""
+
+
+class SealedRowsError(Exception):
+    """Scores or answers of runs are in sealed files, and not in the store.
+
+    It is no error of a user, and so no `SuffrageError`: `tracker.recording.sealing.loading` copies the rows back and
+    runs the command again.
+
+    Args:
+        engine: an engine on the store.
+        run_ids: the runs.
+    """
+
+    def __init__(self, engine: Any, run_ids: Sequence[int]) -> None:
+        self.engine, self.run_ids = engine, list(run_ids)
+        runs = f"run {run_ids[0]}" if len(run_ids) == 1 else f"{len(run_ids):,} runs"
+        super().__init__(
+            f"The scores of {runs} are in sealed files, not in the store. Copy them back first: "
+            "suffrage unseal BENCHMARK"
+        )
 
 
 class SettingsError(SuffrageError, ValueError):

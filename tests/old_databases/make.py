@@ -116,6 +116,16 @@ def findings() -> list[list[schema.Table]]:
             schema.StoredFinding(analysis="failed", status="failed", error="too few prompts", **query),
         ],
         [
+            schema.SealedRun(
+                run_id=2,
+                address="/sealed/small-1-444444444444",
+                digest="4" * 64,
+                checksum="5" * 32,
+                answer_checksum="6" * 32,
+                n_answers=4,
+                rows_in_store=True,
+            ),
+            schema.SealedMetric(run_id=2, metric_id=1, n_scores=4, mean=0.65),
             schema.EvaluationLease(run_id=1, prompt_id=1, holder="machine/1/0", expires=1.5),
             schema.Embedding(encoder_id=1, prompt_id=1, vector=np.array([1.0, -0.5], dtype="<f4").tobytes()),
             schema.FilterDecision(finding_id=1, prompt_id=1, kept=True),

@@ -21,6 +21,7 @@ from tracker.api.options import (
     named_options,
 )
 from tracker.api.result import AnalysisResult
+from tracker.api.sealed_rows import loads_sealed_rows
 from tracker.api.store_analyses import StoreAnalyses
 from tracker.database import connect
 from tracker.notebook.rows import BarChart, Rows
@@ -68,6 +69,7 @@ def open_store(url: str | None = None) -> Store:
     return Store(connect(url))
 
 
+@loads_sealed_rows
 class Store(StoreAnalyses):
     """A store of benchmarks, results and findings.
 

@@ -19,6 +19,7 @@ from tracker.api.options import (
     named_options,
 )
 from tracker.api.result import AnalysisResult, make_result
+from tracker.api.sealed_rows import loads_sealed_rows
 from tracker.api.store_queries import StoreQueries, make_selection
 from tracker.errors import SelectionError
 from tracker.notebook.rows import BarChart, Rows
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tracker.recording.reproduction.reproduction import Reproduction
 
 
+@loads_sealed_rows
 class StoreAnalyses(StoreQueries):
     """The analyses of a store."""
 

@@ -19,6 +19,7 @@ from tracker.api.options import (
     WeightedOptions,
     named_options,
 )
+from tracker.api.sealed_rows import loads_sealed_rows
 from tracker.database import transaction
 from tracker.errors import SelectionError
 from tracker.notebook.rows import BarChart, Rows
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tracker.recording.verdict.benchmark_verdict import Verdict
 
 
+@loads_sealed_rows
 class StoreQueries:
     """Read-only queries of a store."""
 

@@ -23,6 +23,7 @@ import click
 from tracker.cli.help_text import Group
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.process.pyarrow_import import import_pyarrow_without_pandas
+from tracker.cli.process.sealed_rows import run_with_sealed_rows
 from tracker.cli.process.standard_streams import open_closed_streams
 from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
 from tracker.cli.values.terminal_text import echo, echo_message
@@ -53,6 +54,8 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "runs",
         "responses",
         "undo",
+        "seal",
+        "unseal",
         "sql",
         "doctor",
         "db",
@@ -193,7 +196,9 @@ def _run(words: Sequence[str] | None) -> int:
         for argument in arguments:
             if not _is_text(argument) and not os.path.lexists(argument):
                 return _fail(f"The argument {argument} is not UTF-8 text.", click.UsageError.exit_code)
-        result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
+        result = run_with_sealed_rows(
+            lambda: suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
+        )
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         return error.exit_code

@@ -16,6 +16,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from tracker.integrity.sealed_rows import checked_term, require_benchmark, require_runs
+
 PARTITIONED = ("score", "answer")
 BENCHMARK = "benchmark_id"
 """The column that both tables have on PostgreSQL only."""
@@ -50,12 +52,29 @@ def _compile_for_sqlite(element: _InPartition, compiler: SQLCompiler, **options:
     return "1"
 
 
-def in_partition(table: sa.FromClause, benchmark: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+def in_partition(session: Session, table: sa.FromClause, benchmark: int) -> sa.ColumnElement[bool]:
     """Return the term of a query by which PostgreSQL reads the partition of one benchmark and no other.
 
     Args:
+        session: the store.
         table: ``score`` or ``answer``; other terms select rows of runs of the benchmark.
-        benchmark: its key, or a column that holds it.
+        benchmark: its key.
+
+    Raises:
+        SealedRowsError: rows of the benchmark are in sealed files only.
+    """
+    require_benchmark(session, benchmark)
+    return sa.and_(_InPartition(_benchmark_column(table), benchmark), checked_term(session))
+
+
+def in_partition_of(table: sa.FromClause, benchmark: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """Return the term of a query by which PostgreSQL reads each row in the partition of its benchmark.
+
+    Unlike with `in_partition`, the statement is taken to read the rows of every run.
+
+    Args:
+        table: ``score`` or ``answer``.
+        benchmark: the key of the benchmark, such as a column of ``run``.
     """
     return _InPartition(_benchmark_column(table), benchmark)
 
@@ -69,13 +88,19 @@ def in_partitions_of_runs(session: Session, table: sa.FromClause, run_ids: Colle
         session: the store.
         table: the table; other terms select rows of the runs. The term is always true for one without partitions.
         run_ids: keys of the runs.
+
+    Raises:
+        SealedRowsError: rows of the runs are in sealed files only.
     """
-    if session.get_bind().dialect.name == "sqlite" or getattr(table, "name", "") not in PARTITIONED:
+    if getattr(table, "name", "") not in PARTITIONED:
         return sa.true()
+    require_runs(session, run_ids)
+    if session.get_bind().dialect.name == "sqlite":
+        return checked_term(session)
     benchmarks = sorted(set(find_benchmarks(session.connection(), run_ids).values()))
     # As literals: a statement that is executed for many rows takes no list of parameters.
     keys = ", ".join(map(str, benchmarks)) or "NULL"
-    return sa.literal_column(f"{_benchmark_column(table)} IN ({keys})", sa.Boolean())
+    return sa.and_(sa.literal_column(f"{_benchmark_column(table)} IN ({keys})", sa.Boolean()), checked_term(session))
 
 
 def _benchmark_column(table: sa.FromClause) -> sa.ColumnClause[int]:

@@ -18,6 +18,7 @@ from tracker.connections.partition_conversion import BEGUN, DONE, convert_in_ste
 from tracker.connections.store_url import format_url
 from tracker.errors import DatabaseError
 from tracker.integrity.recorder import stop_recording
+from tracker.integrity.sealed_rows import IGNORED as SEALED_IGNORED
 
 VERSION_TABLE = "suffrage_version"
 UPGRADE_LOCK = 0x5AFF_7A6E
@@ -127,7 +128,7 @@ class _ConvertedError(Exception):
 def _conversion_step(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction of a conversion; those of other processes wait."""
     try:
-        with engine.begin() as connection:
+        with engine.execution_options(**{SEALED_IGNORED: True}).begin() as connection:
             _lock_for_upgrade(connection, is_new=False)
             if connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) != BEGUN:
                 raise _ConvertedError
@@ -224,7 +225,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
     if version is None:
         check_not_foreign(engine)
     try:
-        with engine.execution_options(begin="IMMEDIATE").connect() as connection:
+        with engine.execution_options(begin="IMMEDIATE", **{SEALED_IGNORED: True}).connect() as connection:
             if sqlite:  # otherwise a copied table takes its children along
                 _raw(connection).execute("PRAGMA foreign_keys=OFF")
                 stop_recording(connection)

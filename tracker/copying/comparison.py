@@ -13,10 +13,12 @@ from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import reading
 from tracker.copying.values import RowsChecksum
 from tracker.database import ensure_current
+from tracker.integrity.sealed_rows import list_moved, raise_for_moved
 from tracker.schema import metadata
 
-OF_A_PLACE = ("checksum", "database", "publication", "evaluation_lease")
-"""Tables about a store in one place: its checksums and identity, what it published, and who is at work on it."""
+OF_A_PLACE = ("checksum", "database", "publication", "evaluation_lease", "sealed_metric", "sealed_run")
+"""Tables about a store in one place: its checksums and identity, what it published, who is at work on it, and where
+else its rows are."""
 SCOPES = ("run_id", "finding_id", "encoder_id")
 """Columns whose rows are compared together; rows of other tables are compared one by one."""
 
@@ -48,6 +50,7 @@ def compare_stores(
         progress: called with the number of compared tables, and of all tables.
 
     Raises:
+        SealedRowsError: rows are in sealed files only.
         DatabaseError: a store cannot be used.
     """
     ensure_current(first, create=False)
@@ -55,6 +58,8 @@ def compare_stores(
     tables = [table for table in metadata.sorted_tables if table.name not in OF_A_PLACE]
     differences: list[StoreDifference] = []
     with reading(first) as one_side, reading(second) as other_side:
+        for side in (one_side, other_side):
+            raise_for_moved(side.engine, list_moved(side))
         for place, table in enumerate(tables):
             differences += _compare_table(table, one_side, other_side)
             if progress is not None:

@@ -14,6 +14,7 @@ from tracker.copying.engines import fill_table, read_rows
 from tracker.copying.store_copy import naming_table, reading, writing
 from tracker.copying.values import Row
 from tracker.database import create_unchecked_engine, ensure_current
+from tracker.integrity.sealed_rows import list_moved, raise_for_moved
 from tracker.integrity.stored_checksums import replace_checksums
 from tracker.schema import metadata
 
@@ -104,6 +105,7 @@ def copy_part(
         progress: called with the number of written tables, and of all tables.
 
     Raises:
+        SealedRowsError: rows of the part are in sealed files only.
         DatabaseError: a store cannot be used, or rows of the source refer to missing rows.
     """
     part = part or StorePart()
@@ -112,6 +114,8 @@ def copy_part(
     try:
         upgrade(target)
         with reading(source) as origin, writing(target) as copy:
+            runs = set(origin.scalars(sa.text(f"SELECT id FROM run WHERE {part.terms('run')}")))
+            raise_for_moved(source, runs & list_moved(origin).keys())
             n_rows = {}
             for place, name in enumerate(MEASUREMENTS):
                 table = metadata.tables[name]

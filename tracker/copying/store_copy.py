@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -20,6 +21,7 @@ from tracker.copying.engines import fill_table, has_key_counter, read_last_key, 
 from tracker.copying.values import Row, RowsChecksum
 from tracker.database import ensure_current, find_stray_rows, lock_for_writing
 from tracker.errors import DatabaseError
+from tracker.integrity.sealed_rows import IGNORED as SEALED_IGNORED
 from tracker.integrity.stored_checksums import LOCAL_SCOPES, replace_checksums, replace_local_checksums
 from tracker.schema import metadata
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
@@ -205,10 +207,13 @@ def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction that sees a snapshot of the store, whatever others write meanwhile."""
-    options = (
-        {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-    )
+    """Open a transaction that sees a snapshot of the store, whatever others write meanwhile.
+
+    Of sealed runs it sees the rows in the store alone.
+    """
+    options: dict[str, Any] = {SEALED_IGNORED: True}
+    if engine.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     with (
         explained_errors(engine),
         engine.connect().execution_options(**options) as connection,
@@ -223,7 +228,7 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     try:
         with (
             explained_errors(engine),
-            engine.execution_options(begin="IMMEDIATE").connect() as connection,
+            engine.execution_options(begin="IMMEDIATE", **{SEALED_IGNORED: True}).connect() as connection,
             connection.begin(),
         ):
             if engine.dialect.name == "sqlite":

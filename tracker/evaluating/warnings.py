@@ -96,7 +96,7 @@ def _mean_label_probability(session: Session, run: Run) -> float | None:
     """Return the mean probability of all labels together; None if it is not known."""
     score: Any = Score
     query = sa.select(sa.func.avg(score.value)).join(Metric, Metric.id == score.metric_id)
-    of_benchmark = in_partition(Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    of_benchmark = in_partition(session, Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
     mean = session.scalar(query.where(score.run_id == run.id, Metric.name == LABEL_PROBABILITY, of_benchmark))  # type: ignore[arg-type]
     return None if mean is None else float(mean)
 
@@ -104,7 +104,7 @@ def _mean_label_probability(session: Session, run: Run) -> float | None:
 def count_truncated(session: Session, run: Run) -> int:
     """Return the number of truncated responses of a run."""
     answer: Any = Answer
-    of_benchmark = in_partition(Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    of_benchmark = in_partition(session, Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
     conditions = answer.run_id == run.id, answer.status == "truncated", of_benchmark
     return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
 
@@ -112,7 +112,7 @@ def count_truncated(session: Session, run: Run) -> int:
 def _count_filtered(session: Session, run: Run) -> int:
     """Return the number of responses that the content filter of a server ended."""
     answer: Any = Answer
-    of_benchmark = in_partition(Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    of_benchmark = in_partition(session, Answer.__table__, run.benchmark_id)  # type: ignore[attr-defined]
     is_filtered = answer.extraction == "finish_reason", answer.text == "content_filter"
     conditions = answer.run_id == run.id, *is_filtered, of_benchmark
     return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
@@ -121,7 +121,7 @@ def _count_filtered(session: Session, run: Run) -> int:
 def _compare_with_other_runs(session: Session, run: Run) -> str | None:
     runs: Any = Run
     score: Any = Score
-    of_benchmark = in_partition(Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
+    of_benchmark = in_partition(session, Score.__table__, run.benchmark_id)  # type: ignore[attr-defined]
     same = (
         runs.benchmark_id == run.benchmark_id,
         runs.model_id == run.model_id,

@@ -81,7 +81,7 @@ def select_exported_runs(
         of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
             sa.join(tables.metric, tables.run, sa.true())
         )
-        is_scored = has_scores(kind, benchmark_id=benchmark.id)
+        is_scored = has_scores(session, kind, benchmark_id=benchmark.id)
         n_runs = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, is_scored)) or 0
         return ExportedRuns(
             runs=runs,
@@ -100,7 +100,7 @@ def _list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selectio
     query = (
         sa.select(metric.id, metric.name, metric.higher_is_better)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(run.benchmark_id == benchmark.id, has_scores(unit, selection.split, benchmark_id=benchmark.id))
+        .where(run.benchmark_id == benchmark.id, has_scores(session, unit, selection.split, benchmark_id=benchmark.id))
         .distinct()
         .order_by(metric.id)
     )
@@ -142,7 +142,7 @@ def _select_complete(
             run.benchmark_id == benchmark.id,
             run.status == "complete",
             tables.metric.c.id.in_([metric.id for metric in metrics]),
-            has_scores(unit, selection.split, benchmark_id=benchmark.id),
+            has_scores(session, unit, selection.split, benchmark_id=benchmark.id),
         )
     )
     rows = session.execute(query).all()

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from tracker.connections.partitions import find_benchmarks, in_partitions_of_runs
 from tracker.ingest.write.store_changes import StoredRun
+from tracker.integrity.sealed_rows import CHECKED, find_moved
 from tracker.name_lists import join_names
 from tracker.schema import Metric, Run, metadata
 from tracker.statistics.related.error_agreement import MIN_MODELS, ErrorAgreement, compare_errors
@@ -48,8 +49,8 @@ def describe_near_copies(session: Session, new_runs: Sequence[StoredRun]) -> lis
 def _compare(session: Session, benchmark: str, new_runs: Sequence[StoredRun]) -> Iterator[str]:
     first = session.get_one(Run, new_runs[0].id)
     models = _find_runs(session, first, [run.id for run in new_runs][:MAX_RUNS])
-    if len(models) < MIN_MODELS:
-        return
+    if len(models) < MIN_MODELS or find_moved(session.connection()).keys() & models:
+        return  # too few, or in sealed files: an import does not bring them back for a warning
     metric_id = _find_binary_metric(session, new_runs[0].id)
     if metric_id is None:
         return
@@ -135,7 +136,7 @@ def _read(
     statement = (  # keys as literals: binding tens of thousands of parameters would take longer than the query
         f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND trial = 0 "
         f"AND run_id IN ({','.join(map(str, run_ids))}) AND prompt_id IN ({','.join(map(str, prompt_ids))})"
-        f"{of_benchmarks}"
+        f"{of_benchmarks} {CHECKED}"
     )
     cells = np.array([*map(tuple, session.connection().exec_driver_sql(statement))], dtype=np.float64).reshape(-1, 3)
     order = np.argsort(run_ids)

@@ -194,6 +194,25 @@ def recorded_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Seq
     recorder.record_rows(table, rows)
 
 
+@contextmanager
+def unrecorded(connection: sa.Connection) -> Iterator[None]:
+    """Leave checksums as they are while rows are moved in the block, to or from sealed files."""
+    recorder: ChangeRecorder | None = connection.info.get(_INFO)
+    if recorder is None or not recorder.is_recording:
+        yield
+        return
+    is_postgresql = connection.dialect.name == "postgresql"
+    recorder.is_recording = False
+    if is_postgresql:
+        _set_recording(connection, "off")
+    try:
+        yield
+    finally:
+        recorder.is_recording = True
+    if is_postgresql:
+        _set_recording(connection, "on")
+
+
 def _begin_recording(connection: sa.Connection) -> None:
     connection.info.pop(_INFO, None)
     if connection.get_execution_options().get(OPTION):

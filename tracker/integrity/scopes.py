@@ -27,6 +27,8 @@ SCOPE_COLUMNS = {
     "ranking": "finding_id",
     "run_source": "run_id",
     "score": "run_id",
+    "sealed_metric": "run_id",
+    "sealed_run": "run_id",
     "source_metric": "source_id",
     "task_alias": "benchmark_id",
     "task_score": "run_id",

@@ -164,7 +164,7 @@ def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64
     names = ("cells", "trials", "has_text", "probability", "codes", "extractions")
     kinds = (np.int64, np.int32, np.bool_, np.float64, np.int32, np.int32)
     parts = [[np.empty(0, dtype=kind)] for kind in kinds]
-    with arrow_reader(session, statement) as reader:
+    with arrow_reader(session, statement, runs=run_ids) as reader:
         for batch in reader:
             runs, prompts, *numbers = number_columns(batch.select(range(5)))
             cells, is_row = grid.cells(runs, prompts)

@@ -176,7 +176,7 @@ def list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection
     query = (
         sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(*run_conditions(benchmark.id, selection), has_scores(unit, benchmark_id=benchmark.id))
+        .where(*run_conditions(benchmark.id, selection), has_scores(session, unit, benchmark_id=benchmark.id))
         .group_by(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         .order_by(sa.func.min(tables.run.c.id), tables.metric.c.id)
     )

@@ -21,6 +21,7 @@ from tracker.integrity.verification import snapshot
 from tracker.name_lists import join_names
 from tracker.recording.checks.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.checks.large_tables import check_large_tables
+from tracker.recording.checks.sealed_check import SEALED, count_sealed_runs, find_sealed_faults
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.schema.search_index import find_search_faults
@@ -75,10 +76,12 @@ def find_faults(engine: sa.Engine) -> Iterator[StoreFault]:
             sentences = [f"the store cannot be read: {first_line(error)}"]
         yield from (StoreFault(about="search", sentence=sentence) for sentence in sentences)
         yield from find_store_faults(connection, large)
+        yield from find_sealed_faults(connection)
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
     faults_by_check: dict[str, list[str]] = {"schema": [], "search": [], "references": [], "content": [], "scores": []}
+    faults_by_check[SEALED] = []
     for fault in find_faults(engine):
         of_run = fault.about == "scores" and fault.content
         faults_by_check[fault.about].append(f"run {of_run.key}" if of_run else fault.sentence)
@@ -98,7 +101,13 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
             "--on-conflict update, or suffrage runs delete ID --yes, then suffrage ingest or suffrage evaluate",
         ),
     }
+    with snapshot(engine) as connection:
+        n_sealed, n_moved = count_sealed_runs(connection)
+    files = f"{n_sealed:,} runs, {n_moved:,} of them in sealed files only, which are as they were written"
+    descriptions[SEALED] = (files, "Restore the folder from a backup; if it has moved: suffrage unseal --help")
     for name, wrong in faults_by_check.items():
+        if name == SEALED and not n_sealed:
+            continue
         sound, advice = descriptions[name]
         yield (
             Check(name=name, verdict="problem", result=join_names(wrong, MAX_NAMES), advice=advice)
@@ -163,12 +172,12 @@ def _room(engine: sa.Engine) -> Check:
         with transaction(engine, write=False) as session:
             size = session.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0
             server = session.scalar(sa.text("SHOW server_version"))
-        return Check(name="room", verdict="ok", result=f"{_bytes(size)} on PostgreSQL {server}")
+        return Check(name="room", verdict="ok", result=f"{format_size(size)} on PostgreSQL {server}")
     path = Path(str(engine.url.database)).absolute()
     wal = Path(f"{path}-wal")
     size, beside = path.stat().st_size, wal.stat().st_size if wal.exists() else 0
     free = shutil.disk_usage(path.parent).free
-    sizes = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
+    sizes = f"{format_size(size)}, {format_size(beside)} not yet merged, {format_size(free)} free on the disk"
     if free < max(MIN_FREE_BYTES, size):
         return Check(
             name="room", verdict="warning", result=sizes, advice="An upgrade may copy tables. Free some space."
@@ -208,7 +217,8 @@ def _mlflow(engine: sa.Engine, tracking_uri: str) -> Iterator[Check]:
         yield Check(name="published", verdict="ok", result=f"{len(published):,} runs and findings, all up to date")
 
 
-def _bytes(n: int) -> str:
+def format_size(n: int) -> str:
+    """Format a number of bytes: ``1.23 GB``."""
     for power, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
         if n >= 10**power:
             return f"{n / 10**power:.3g} {unit}"

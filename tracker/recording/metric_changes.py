@@ -99,7 +99,7 @@ def delete_metric(session: Session, benchmark: BenchmarkKey, name: str) -> Metri
         column = load_scores(session, run_id).get(key) if _has_rows(session, score, run_id, key) else None
         if column is not None:
             old = session.execute(sa.select(run.c.n_scores, run.c.checksum).where(run.c.id == run_id)).one()
-            of_column = score.c.run_id == run_id, score.c.metric_id == key, in_partition(score, benchmark.id)
+            of_column = score.c.run_id == run_id, score.c.metric_id == key, in_partition(session, score, benchmark.id)
             session.execute(sa.delete(score).where(*of_column))
             checksum = combine_checksums(old.checksum, compute_checksum([column]), sign=-1)
             stored = sa.update(run).where(run.c.id == run_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import DatabaseError, PublishingError, SuffrageError
+from tracker.errors import DatabaseError, PublishingError, SealedRowsError, SuffrageError
 from tracker.plugins.parameters import CPU
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.recording.artifacts import Artifact, build_artifacts
@@ -223,6 +223,8 @@ def _recorded_failures(engine: sa.Engine, provenance: Provenance, timer: StepTim
     """Record the analysis with its error if the block raises one."""
     try:
         yield
+    except SealedRowsError:
+        raise  # the analysis is begun again
     except DatabaseError:
         raise  # the store cannot be written, so the failure cannot be recorded either
     except Exception as error:

@@ -26,6 +26,7 @@ from tracker.schema.measurements import (
     Source,
     TaskScore,
 )
+from tracker.schema.sealed_runs import SealedMetric, SealedRun
 from tracker.schema.table import metadata
 
 __all__ = [
@@ -52,6 +53,8 @@ __all__ = [
     "Run",
     "RunSource",
     "Score",
+    "SealedMetric",
+    "SealedRun",
     "Source",
     "SourceMetric",
     "StoredFinding",

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from tracker.errors import DatabaseError, NotFoundError, SelectionError, SuffrageError
 from tracker.queries.sql.kept_reads import keep_reads
 from tracker.recording.mlflow.links import MlflowLinks
+from tracker.recording.sealing.loading import with_sealed_rows
 from tracker.web.access import Access, AccessControl
 from tracker.web.background import BackgroundTasks
 from tracker.web.page import FORMATS, Page
@@ -181,7 +182,9 @@ def _handler(
                 parameters=parameters,
                 mlflow=mlflow,
             )
-            result = page.show(query) if page.has_one_query else _show_one_state(page.show, query, cache)
+            result = with_sealed_rows(
+                lambda: page.show(query) if page.has_one_query else _show_one_state(page.show, query, cache)
+            )
         except SuffrageError as error:
             return make_error_page(error).respond("json" if suffix == "json" else "html", address)
         return (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracker.errors import SuffrageError
+from tracker.recording.sealing.loading import with_sealed_rows
 from tracker.web.store_cache import StoreCache
 
 MAX_AT_ONCE = 2
@@ -121,7 +122,7 @@ class BackgroundTasks:
     def _compute(self, state: tuple[Any, Hashable], key: Hashable, compute: Compute, progress: Progress) -> None:
         try:
             with self._slots:
-                value = self.cache.get(key, lambda: compute(progress.report))
+                value = with_sealed_rows(lambda: self.cache.get(key, lambda: compute(progress.report)))
             if self.cache.peek(key) is None:  # other programs write to this server all the time, say
                 with self._lock:
                     self._finished[key] = time.monotonic() + FRESH_SECONDS, value

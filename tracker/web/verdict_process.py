@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from tracker.database import create_reading_engine, create_unchecked_engine
 from tracker.errors import SuffrageError
 from tracker.queries.selection import Selection
+from tracker.recording.sealing.loading import with_sealed_rows
 from tracker.recording.verdict.benchmark_verdict import Verdict, load_verdict
 
 STEP, PROBLEM, VERDICT = "step", "problem", "verdict"
@@ -68,9 +69,8 @@ def answer_parent() -> None:
 
     url, selection = pickle.load(sys.stdin.buffer)
     try:
-        verdict = load_verdict(
-            create_reading_engine(create_unchecked_engine(url)), selection, report=lambda step: send(STEP, step)
-        )
+        reader = create_reading_engine(create_unchecked_engine(url))
+        verdict = with_sealed_rows(lambda: load_verdict(reader, selection, report=lambda step: send(STEP, step)))
     except SuffrageError as error:
         send(PROBLEM, str(error))
     else:

@@ -239,7 +239,7 @@ class TestReads:
     def test_the_terms_are_true_on_sqlite(self, sqlite_url: str) -> None:
         engine = connect(sqlite_url)
         with transaction(engine, write=False) as session:
-            terms = in_partition(tables.score, 7), in_partitions_of_runs(session, tables.score, [7])
+            terms = in_partition(session, tables.score, 7), in_partitions_of_runs(session, tables.score, [7])
         compiled = sa.select(tables.score.c.value).where(*terms).compile(engine)
         assert str(compiled).endswith("WHERE 1 = 1")
         assert compiled.params == {}

@@ -27,6 +27,7 @@ from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import BadInputError, DatabaseError
 from tracker.schema import metadata
 
+SEALED = ("sealed_run", "sealed_metric")
 OLD = Path(__file__).parents[2] / "old_databases"
 
 
@@ -277,10 +278,12 @@ class TestDowngrade:
             n_leaders = session.scalar(sa.text("SELECT count(leader) FROM finding"))
             n_leases = session.scalar(sa.text("SELECT count(*) FROM evaluation_lease"))
             n_checksums = session.scalar(sa.text("SELECT count(*) FROM checksum"))
+            n_sealed = [session.scalar(sa.text(f"SELECT count(*) FROM {name}")) for name in SEALED]
         before = rows_of(store)
         losses = {(loss.table, loss.column): loss.n for loss in list_losses(store, "0009")}
         expected = {("answer", "status=truncated"): n_truncated, ("finding", "leader"): n_leaders,
-                    ("evaluation_lease", ""): n_leases, ("checksum", ""): n_checksums}  # fmt: skip
+                    ("evaluation_lease", ""): n_leases, ("checksum", ""): n_checksums,
+                    **{(name, ""): n for name, n in zip(SEALED, n_sealed, strict=True)}}  # fmt: skip
         assert losses == {place: n for place, n in expected.items() if n}
         assert rows_of(store) == before
         downgrade(store, "0009")

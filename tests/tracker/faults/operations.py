@@ -89,6 +89,18 @@ def _ingest_scores(place: Place) -> None:
     succeed("ingest", str(path), "--benchmark", "b", "--metric", "accuracy", "--database", place.url, "--no-mlflow")
 
 
+def _ingest_answers(place: Place) -> None:
+    rows = [f"{model},q{n},{n % 2},answer {n}" for model in "ab" for n in range(8)]
+    path = place.folder / "answers.csv"
+    path.write_text("\n".join(["model,prompt_id,score,predicted", *rows]) + "\n")
+    succeed("ingest", str(path), "--benchmark", "b", "--metric", "accuracy", "--database", place.url, "--no-mlflow")
+
+
+def _seal_answers(place: Place) -> None:
+    _ingest_answers(place)
+    succeed("seal", "b", "--to", str(place.folder / "sealed"), "--database", place.url)
+
+
 def _write_only(place: Place) -> None:
     write_scores(place.folder)
 
@@ -179,6 +191,16 @@ OPERATIONS = {
             ],
             starts_empty=True,
             is_repeatable=False,
+        ),
+        Operation(
+            name="seal",
+            prepare=_ingest_answers,
+            arguments=lambda place: ["seal", "b", "--to", str(place.folder / "sealed"), "--database", place.url],
+        ),
+        Operation(
+            name="unseal",
+            prepare=_seal_answers,
+            arguments=lambda place: ["unseal", "b", "--database", place.url],
         ),
         Operation(
             name="upgrade",

@@ -11,10 +11,15 @@ from tracker import schema
 from tracker.connections.schema_versions import current_version, known_versions
 from tracker.copying.store_faults import find_store_faults
 from tracker.database import create_unchecked_engine, transaction
+from tracker.integrity.sealed_rows import IGNORED
+from tracker.recording.checks.sealed_check import find_sealed_faults
 from tracker.run_settings import USAGE
 from tracker.schema.search_index import find_search_faults
 
-VOLATILE = {"created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum"}
+VOLATILE = {
+    "created", "ingested", "recorded", "timings", "published", "path", "environment", "started", "checksum",
+    "address", "digest", "sealed",
+}  # fmt: skip
 """Columns that differ between two runs of the same command. Checksums cover keys, and `find_unsound` verifies them."""
 WITHOUT = {"checksum", "database", "undo_record", "publication", "evaluation_lease"}
 """Tables with random keys, times or addresses of MLflow."""
@@ -40,13 +45,14 @@ class StoreState:
 
 def read_state(url: str, *, checked: bool = True) -> StoreState:
     """Read a store; without looking for faults, if it is not to be checked."""
-    engine = create_unchecked_engine(url)
+    engine = create_unchecked_engine(url).execution_options(**{IGNORED: True})
     try:
         if (version := current_version(engine)) != known_versions()[-1]:
             return StoreState({"version": [str(version)]})
         with transaction(engine, write=False) as session:
             connection = session.connection()
-            faults = [*map(str, find_store_faults(connection)), *find_search_faults(connection)] if checked else []
+            checks = (find_store_faults, find_search_faults, find_sealed_faults) if checked else ()
+            faults = [str(fault) for check in checks for fault in check(connection)]
             return StoreState(
                 contents=_read_rows(connection),
                 faults=faults,

@@ -95,7 +95,7 @@ def erase(
             result = erase_responses(session, selection, day)
         purge(engine)
     inform(f"Erased {_describe_texts(result)}.")
-    warn("Backups, archives, imported files and MLflow may still hold the texts: delete or replace them too.")
+    warn("Backups, archives, sealed or imported files and MLflow may still hold the texts: delete or replace them too.")
 
 
 def _describe_texts(result: ErasureResult) -> str:

@@ -242,7 +242,7 @@ class MergedRuns:
                 primary = list(table.primary_key.columns)
                 terms = [column == sa.bindparam(f"key_{column.name}") for column in primary]
                 if name in PARTITIONED:
-                    terms.append(in_partition(table, run.benchmark_id))
+                    terms.append(in_partition(self.session, table, run.benchmark_id))
                 keys = [{f"key_{c.name}": part for c, part in zip(primary, key, strict=True)} for key, _ in rows]
                 updates = [key | content for key, (_, content) in zip(keys, rows, strict=True)]
                 connection.execute(sa.update(table).where(*terms), updates)

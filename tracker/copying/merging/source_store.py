@@ -20,6 +20,7 @@ from tracker.copying.store_faults import find_store_faults
 from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.resolve.prompt_texts import make_storable_json
+from tracker.integrity.sealed_rows import list_moved
 from tracker.schema import metadata
 
 ROWS_PER_BATCH = 4096
@@ -113,6 +114,11 @@ def _validate(source: SourceStore) -> None:
     path, session = source.path, source.session
     try:
         _check_tables(path, session.connection())
+        if list_moved(session.connection()):
+            advice = "Unseal them in the store that it was copied from, and export it again."
+            raise BadInputError(
+                path, "is a store with sealed runs, whose scores are in files outside it.", advice=advice
+            )
         for table in MEASUREMENTS:
             _check_values(source, metadata.tables[table])
         for fault in find_store_faults(session.connection()):

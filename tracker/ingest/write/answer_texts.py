@@ -101,5 +101,5 @@ def _overwrite(session: Session, benchmark_id: int, rows: Sequence[tuple[Any, ..
     if (log := undo_log(session)) is not None:
         log.replace_rows(session, ANSWER, [row[:4] for row in rows])
     terms = [column == sa.bindparam(name) for column, name in where]
-    statement = sa.update(ANSWER).where(*terms, in_partition(ANSWER, benchmark_id))
+    statement = sa.update(ANSWER).where(*terms, in_partition(session, ANSWER, benchmark_id))
     session.connection().execute(statement, [dict(zip(names, row, strict=True)) for row in rows])

@@ -13,10 +13,11 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition
+from tracker.connections.partitions import in_partition_of
 from tracker.hashing import SEEDS, WORD, mix_bits
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.score_columns import ScoreColumn
+from tracker.integrity.sealed_rows import list_moved
 from tracker.schema import Run, Score
 
 _OTHER_TYPES = """SELECT 1 FROM score WHERE run_id = :run_id AND (
@@ -69,7 +70,7 @@ def combine_checksums(first: str, second: str, sign: int = 1) -> str:
 
 
 def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> list[int]:
-    """Return the runs whose scores differ from their checksums.
+    """Return the runs whose scores differ from their checksums; of sealed runs, those in the store are compared.
 
     Args:
         session: the store.
@@ -78,8 +79,9 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
     query = sa.select(Run.id, Run.n_scores, Run.checksum).order_by(Run.id)  # type: ignore[call-overload]
     if run_ids is not None:
         query = query.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
-    wrong, empty = [], _find_empty_runs(session)
-    for run_id, n_scores, expected in session.execute(query).all():
+    wrong, empty, moved = [], _find_empty_runs(session), list_moved(session.connection())
+    for run_id, of_run, checksum in session.execute(query).all():
+        n_scores, expected = (0, _EMPTY) if run_id in moved else (of_run, checksum)
         if run_id in empty and expected == _EMPTY:
             continue
         if _has_other_types(session, run_id):
@@ -94,7 +96,7 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
 def _find_empty_runs(session: Session) -> set[int]:
     """Return the runs without scores, by one query: a file of results of whole tasks may have thousands of them."""
     score = Score.__table__  # type: ignore[attr-defined]
-    is_scored = sa.exists().where(score.c.run_id == Run.id, in_partition(score, Run.benchmark_id))
+    is_scored = sa.exists().where(score.c.run_id == Run.id, in_partition_of(score, Run.benchmark_id))
     return set(session.scalars(sa.select(Run.id).where(Run.n_scores == 0, ~is_scored)))  # type: ignore[call-overload]
 
 

@@ -252,7 +252,7 @@ def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
             keys = [(run_id, row["metric"], row["prompt"], row["nth"]) for row in rows]
             log.replace_rows(session, metadata.tables["score"], keys)
         statement = _where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth")
-        of_benchmark = in_partition(metadata.tables["score"], update.run.benchmark_id)
+        of_benchmark = in_partition(session, metadata.tables["score"], update.run.benchmark_id)
         connection.execute(statement.where(of_benchmark), rows)
     if rows := [
         {"run": run_id, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}

@@ -55,5 +55,5 @@ def load_metrics_of_run(session: Session, run_id: int, unit: Unit) -> list[str]:
     metric, run = tables.metric.c, tables.run.c
     joined = sa.join(tables.metric, tables.run, sa.true())
     benchmark_id = session.scalar(sa.select(run.benchmark_id).where(run.id == run_id))
-    terms = run.id == run_id, has_scores(unit, benchmark_id=benchmark_id)
+    terms = run.id == run_id, has_scores(session, unit, benchmark_id=benchmark_id)
     return list(session.scalars(sa.select(metric.name).select_from(joined).where(*terms).order_by(metric.id)))

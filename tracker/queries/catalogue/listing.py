@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from tracker.connections.partitions import in_partitions_of_runs
 from tracker.database import split_keys
 from tracker.errors import NotFoundError
+from tracker.integrity.sealed_rows import find_moved
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.resolution import benchmark_label, find_benchmark
 from tracker.queries.selected_runs.conditions import MAX_KEY, has_scores
@@ -139,7 +140,7 @@ def list_benchmarks(session: Session) -> list[BenchmarkRow]:
     pairs = (
         sa.select(tables.run.c.benchmark_id, tables.metric.c.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(tables.run.c.status == "complete", sa.or_(has_scores("prompt"), has_scores("task")))
+        .where(tables.run.c.status == "complete", sa.or_(has_scores(session, "prompt"), has_scores(session, "task")))
         .distinct()
     )
     metrics: dict[int, list[str]] = {}
@@ -283,8 +284,11 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
     """Return the mean score of each run by metric, in the order of the metrics' names."""
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}
-    for scores in (tables.task_score, tables.score):  # scores of prompts come last and override those of tasks
-        for part in split_keys(run_ids):
+    sealed, in_files = tables.sealed_metric, find_moved(session.connection())
+    in_store = [key for key in run_ids if key not in in_files]
+    # Scores of prompts come last and override those of tasks.
+    for scores, keys in ((tables.task_score, run_ids), (tables.score, in_store)):
+        for part in split_keys(keys):
             terms: list[sa.ColumnElement[bool]] = [scores.c.run_id.in_(part)]
             if scores is tables.score:
                 terms.append(in_partitions_of_runs(session, scores, part))
@@ -295,6 +299,10 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
             )
             for key, metric_id, mean in session.execute(query):
                 means.setdefault(key, {})[names[metric_id]] = mean
+    for part in split_keys([key for key in run_ids if key in in_files]):
+        query = sa.select(sealed.c.run_id, sealed.c.metric_id, sealed.c.mean).where(sealed.c.run_id.in_(part))
+        for key, metric_id, mean in session.execute(query):
+            means.setdefault(key, {})[names[metric_id]] = mean
     return {key: dict(sorted(by_metric.items())) for key, by_metric in means.items()}
 
 

@@ -46,7 +46,7 @@ def list_benchmark_metrics(session: Session) -> list[BenchmarkMetric]:
         )
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .join(tables.benchmark, benchmark.id == run.benchmark_id)
-        .where(sa.or_(has_scores("prompt"), has_scores("task")))
+        .where(sa.or_(has_scores(session, "prompt"), has_scores(session, "task")))
         .group_by(*(benchmark[name] for name in ("id", "name", "revision", "default_metric_id")))
         .group_by(*(metric[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         .order_by(sa.func.min(run.id), metric.id)
@@ -78,7 +78,7 @@ def find_metric_id(session: Session, benchmark: BenchmarkKey, name: str) -> int:
     Raises:
         NotFoundError: the benchmark has no scores under it.
     """
-    scored = sa.or_(has_scores("prompt", benchmark_id=benchmark.id), has_scores("task"))
+    scored = sa.or_(has_scores(session, "prompt", benchmark_id=benchmark.id), has_scores(session, "task"))
     query = (
         sa.select(tables.metric.c.name, tables.metric.c.id)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))

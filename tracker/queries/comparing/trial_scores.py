@@ -107,6 +107,7 @@ def load_trials(session: Session, selection: Selection, scores: PerformanceMatri
         session,
         f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric.id} AND {run_terms(session, runs)} "
         "ORDER BY run_id, prompt_id, trial",
+        runs=runs,
     )
     run, prompt, values = number_columns(rows)
     cell, is_row = grid.cells(run, prompt)

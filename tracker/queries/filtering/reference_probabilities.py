@@ -120,7 +120,7 @@ def _having(session: Session, name: str, runs: Sequence[SelectedRun]) -> tuple[M
     query = (
         sa.select(run.id)
         .select_from(sa.join(tables.run, tables.metric, metric.id == row.id))
-        .where(run.id.in_([run.id for run in runs]), has_scores("prompt"))
+        .where(run.id.in_([run.id for run in runs]), has_scores(session, "prompt"))
     )
     stored = set(session.scalars(query))
     having = [run for run in runs if run.id in stored]
@@ -138,7 +138,7 @@ def _problem(
         sa.select(metric_columns.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .where(run.benchmark_id == benchmark.id, run.condition == ANSWER_ONLY, run.status == "complete")
-        .where(has_scores("prompt", benchmark_id=benchmark.id))
+        .where(has_scores(session, "prompt", benchmark_id=benchmark.id))
         .distinct()
     )
     names = sorted(session.scalars(stored))

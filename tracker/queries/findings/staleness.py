@@ -202,7 +202,7 @@ class _LaterRuns:
         scored = (
             sa.select(run.c.id, tables.metric.c.name, tables.metric.c.id)
             .select_from(sa.join(tables.metric, run, sa.true()))
-            .where(sa.or_(has_scores("prompt"), has_scores("task")))
+            .where(sa.or_(has_scores(session, "prompt"), has_scores(session, "task")))
         )
         for part in split_keys({*self._later, *(new for news in self._later.values() for new in news)}):
             for key, name, metric_id in session.execute(scored.where(run.c.id.in_(part))):

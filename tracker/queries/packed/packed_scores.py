@@ -149,7 +149,7 @@ def _have_scores(source: Session, run_ids: NDArray[np.int64]) -> bool:
     if not len(run_ids):
         return False
     sql = f"SELECT 1 FROM score WHERE {run_terms(source, run_ids.tolist())} LIMIT 1"
-    return bool(read_arrow(source, sql).num_rows > 0)
+    return bool(read_arrow(source, sql, runs=run_ids.tolist()).num_rows > 0)
 
 
 def _build(reading: Reading, key: PackKey, older: Pack | None) -> Pack | None:

@@ -55,7 +55,7 @@ def read_stored(
     Q = np.full(size, np.nan)
     if size == 0:
         return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
-    with arrow_reader(source, sql) as reader:
+    with arrow_reader(source, sql, runs=run_ids) as reader:
         for batch in reader:
             cell, values = cells(batch)
             Q[cell] = values
@@ -64,7 +64,7 @@ def read_stored(
     if n_scores <= size - np.count_nonzero(np.isnan(Q)):
         return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
     # several trials: average them, in a fixed order
-    cell, values = cells(read_arrow(source, f"{sql} ORDER BY run_id, prompt_id, trial"))
+    cell, values = cells(read_arrow(source, f"{sql} ORDER BY run_id, prompt_id, trial", runs=run_ids))
     sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
     is_averaged = counts > 1  # a single -0.0 stays as it is
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]

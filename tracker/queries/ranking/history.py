@@ -12,7 +12,6 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
@@ -93,12 +92,12 @@ class RunHistory(AnalysisInput):
         if selection.as_of is not None:
             moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
             terms.append(run.ingested <= moment.astimezone(UTC))
-        split = () if selection.runs else selection.split
+        is_scored = has_scores(session, "prompt", () if selection.runs else selection.split, benchmark_id=benchmark.id)
         rows = session.execute(
             sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
-            .where(run.benchmark_id == benchmark.id, has_scores("prompt", split, benchmark_id=benchmark.id), *terms)
+            .where(run.benchmark_id == benchmark.id, is_scored, *terms)
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(
@@ -243,7 +242,7 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
         SelectionError: the model has no scores of prompts.
     """
     model_id = find_model(session, model).id
-    run, score, metric, benchmark = tables.run.c, tables.score.c, tables.metric.c, tables.benchmark.c
+    run, metric, benchmark = tables.run.c, tables.metric.c, tables.benchmark.c
     rows = session.execute(
         sa.select(
             benchmark.id.label("benchmark_id"),
@@ -256,10 +255,8 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             metric.id.label("metric_id"),
             sa.func.count(sa.distinct(run.id)).label("n_runs"),
         )
-        .select_from(tables.score)
-        .join(tables.run, sa.and_(run.id == score.run_id, in_partition(tables.score, run.benchmark_id)))
-        .join(tables.metric, metric.id == score.metric_id)
-        .join(tables.benchmark, benchmark.id == run.benchmark_id)
+        .select_from(sa.join(tables.run, tables.benchmark, benchmark.id == run.benchmark_id))
+        .join(tables.metric, has_scores(session, "prompt"))
         .where(run.model_id == model_id, run.status == "complete")
         .group_by(
             benchmark.id,

@@ -66,10 +66,10 @@ def explain_no_scores(
         .distinct()
     )
     scored = session.execute(
-        every.where(sa.or_(*(has_scores(unit, benchmark_id=benchmark.id) for unit in units)))
+        every.where(sa.or_(*(has_scores(session, unit, benchmark_id=benchmark.id) for unit in units)))
     ).all()
     if not scored:
-        if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
+        if units == ("prompt",) and session.execute(every.where(has_scores(session, "task"))).first():
             return SelectionError(
                 f"{benchmark.label} has scores of whole tasks only, but scores per prompt are needed. Analyses of "
                 "tasks are social-choice, voting-rules, task-subsets and sensitivity-sweep."

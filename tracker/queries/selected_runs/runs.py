@@ -117,8 +117,9 @@ def _find_scored_runs(
 ) -> list[sa.Row[*tuple[Any, ...]]]:
     """Return key, model and condition of every run of a selection with scores under a metric, by key."""
     split = () if selection.runs else selection.split
-    of_prompts = has_scores("prompt", split, benchmark_id=benchmark.id)
-    is_scored = {"prompt": of_prompts, "task": has_scores("task")}[unit] if unit else of_prompts | has_scores("task")
+    of_prompts = has_scores(session, "prompt", split, benchmark_id=benchmark.id)
+    of_tasks = has_scores(session, "task")
+    is_scored = {"prompt": of_prompts, "task": of_tasks}[unit] if unit else of_prompts | of_tasks
     query = (
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
         .join(tables.model, tables.model.c.id == tables.run.c.model_id)

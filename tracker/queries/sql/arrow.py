@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from tracker.connections.sqlite_connections import BUSY_SECONDS, keep_open
 from tracker.connections.store_url import format_url
 from tracker.database import make_read_only_uri
 from tracker.errors import DatabaseError
+from tracker.integrity.sealed_rows import MOVED, raise_for_moved, reads_measurements
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,11 @@ BATCH_ROWS = 65_536
 
 
 def read_arrow(
-    source: Session | sa.Engine | sa.Connection | Reading, sql: str, parameters: Sequence[Any] = ()
+    source: Session | sa.Engine | sa.Connection | Reading,
+    sql: str,
+    parameters: Sequence[Any] = (),
+    *,
+    runs: Collection[int] | None = None,
 ) -> pa.Table:
     """Return the rows of a query as one Arrow table.
 
@@ -38,24 +43,30 @@ def read_arrow(
         source: the store, a session on it, or an open connection for reading.
         sql: one query; each ``?`` stands for a parameter.
         parameters: numbers and texts, in the order of the question marks.
+        runs: the runs whose scores or answers are read; None for any.
 
     Raises:
+        SealedRowsError: scores or answers that are read are in sealed files only.
         DatabaseError: the engine rejected the query, or cannot be reached.
     """
-    with arrow_reader(source, sql, parameters) as reader:
+    with arrow_reader(source, sql, parameters, runs=runs) as reader:
         return reader.read_all()
 
 
 @contextmanager
 def arrow_reader(
-    source: Session | sa.Engine | sa.Connection | Reading, sql: str, parameters: Sequence[Any] = ()
+    source: Session | sa.Engine | sa.Connection | Reading,
+    sql: str,
+    parameters: Sequence[Any] = (),
+    *,
+    runs: Collection[int] | None = None,
 ) -> Iterator[pa.RecordBatchReader]:
     """Yield the rows of a query as Arrow batches; see `read_arrow`.
 
     SQLite has no strict column types. They are inferred from the first 65,536 rows, so a column fails if it is NULL in
     all of those and not later.
     """
-    with _reading(source) as reading, reading.reader(sql, parameters) as reader:
+    with _reading(source) as reading, reading.reader(sql, parameters, runs=runs) as reader:
         yield reader
 
 
@@ -79,11 +90,16 @@ class Reading:
 
     Args:
         connection: an ADBC connection.
-        is_sqlite: whether the engine is SQLite; otherwise it is PostgreSQL.
+        engine: an engine on the store.
+
+    Attributes:
+        is_sqlite: whether it is SQLite; otherwise it is PostgreSQL.
+        ignores_sealed: whether queries see the rows in the store alone, though others are in sealed files.
     """
 
-    def __init__(self, connection: Any, *, is_sqlite: bool) -> None:
-        self.connection, self.is_sqlite = connection, is_sqlite
+    def __init__(self, connection: Any, engine: sa.Engine) -> None:
+        self.connection, self.engine, self.is_sqlite = connection, engine, engine.dialect.name == "sqlite"
+        self.ignores_sealed = False
 
     def execute(self, sql: str) -> None:
         """Run a statement and discard its rows."""
@@ -95,12 +111,19 @@ class Reading:
 
     @contextmanager
     def reader(
-        self, sql: str, parameters: Sequence[Any] = (), *, batch_rows: int = BATCH_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[Any] = (),
+        *,
+        runs: Collection[int] | None = None,
+        batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatchReader]:
         """Return the rows of a query as batches; see `arrow_reader`. ``batch_rows`` is for SQLite only."""
         import adbc_driver_manager as adbc
         import pyarrow as pa
 
+        if reads_measurements(sql) and not self.ignores_sealed:
+            self._check_sealed(runs)
         with adbc.AdbcStatement(self.connection) as statement:
             if self.is_sqlite:
                 statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
@@ -113,10 +136,21 @@ class Reading:
             with _stream(statement) as reader:
                 yield reader
 
-    def table(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+    def table(self, sql: str, parameters: Sequence[Any] = (), *, runs: Collection[int] | None = None) -> pa.Table:
         """Return the rows of a query as one table; see `read_arrow`."""
-        with self.reader(sql, parameters) as reader:
+        with self.reader(sql, parameters, runs=runs) as reader:
             return reader.read_all()
+
+    def _check_sealed(self, runs: Collection[int] | None) -> None:
+        """Check that the rows of runs are in the store, and see this state of it from now on.
+
+        Raises:
+            SealedRowsError: they are in sealed files only.
+        """
+        self.connection.set_autocommit(False)
+        rows = self.table(MOVED)
+        moved = set(rows.column(0).to_pylist())
+        raise_for_moved(self.engine, moved if runs is None else moved & set(runs))
 
 
 @contextmanager
@@ -132,7 +166,7 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
     with ExitStack() as opened:
         try:
             connection = opened.enter_context(_connect(engine, opened))
-            reading = Reading(connection, is_sqlite=is_sqlite)
+            reading = Reading(connection, engine)
             wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
             reading.execute(wait if is_sqlite else guard)
             yield reading

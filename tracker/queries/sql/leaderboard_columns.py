@@ -212,7 +212,7 @@ def _list_boards(session: Session, name: str | None) -> list[Selection]:
         sa.select(benchmark.name, benchmark.revision, metric.name.label("metric"), run.condition, run.variant)
         .select_from(sa.join(tables.run, tables.benchmark, benchmark.id == run.benchmark_id))
         .join(tables.metric, sa.true())
-        .where(run.status == "complete", sa.or_(has_scores("prompt"), has_scores("task")))
+        .where(run.status == "complete", sa.or_(has_scores(session, "prompt"), has_scores(session, "task")))
         .distinct()
         .order_by(benchmark.name, benchmark.revision, metric.name, run.condition, run.variant)
     )

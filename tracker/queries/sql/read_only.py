@@ -25,6 +25,7 @@ from tracker.connections.sqlite_connections import BUSY_SECONDS
 from tracker.connections.store_url import format_url
 from tracker.database import create_unchecked_engine, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
+from tracker.integrity.sealed_rows import MOVED, raise_for_moved, reads_measurements
 from tracker.queries.sql.leaderboard_columns import IntervalColumns, needs_intervals
 from tracker.queries.sql.statement_errors import (
     READING_ONLY,
@@ -97,6 +98,7 @@ def read_only_sql(
         rows_at_once: rows in memory at once.
 
     Raises:
+        SealedRowsError: the statement may read scores or answers that are in sealed files only.
         SqlError: the statement is invalid, too slow, not a read, or its result is too large; also raised while rows
             are read.
         DatabaseError: the store cannot be reached.
@@ -216,6 +218,10 @@ def _read_sqlite(
     try:
         if intervals is not None:
             intervals.add_to_sqlite(raw)
+        if reads_measurements(statement, of_user=True):
+            if not raw.in_transaction:
+                raw.execute("BEGIN")
+            raise_for_moved(engine, [run for run, _ in raw.execute(MOVED)])
         _guard_sqlite(raw, clock)
         explain = partial(_sqlite_error, clock=clock, statement=statement, engine=engine)
         try:
@@ -315,6 +321,8 @@ def _read_postgresql(
         if intervals is not None:
             intervals.add_to_postgresql(raw)
         warnings = _guard_postgresql(raw, statement, clock)
+        if reads_measurements(statement, of_user=True):
+            raise_for_moved(engine, [run for run, _ in raw.execute(MOVED)])
         try:
             with clock, raw.cursor() as cursor:
                 # Binary results go through the extended protocol, which admits one statement only.

@@ -210,6 +210,24 @@ score = sa.table(
     sa.column("trial", sa.Integer()),
     sa.column("value", sa.Double()),
 )
+sealed_metric = sa.table(
+    "sealed_metric",
+    sa.column("run_id", sa.Integer()),
+    sa.column("metric_id", sa.Integer()),
+    sa.column("n_scores", sa.BigInteger()),
+    sa.column("mean", sa.Double()),
+)
+sealed_run = sa.table(
+    "sealed_run",
+    sa.column("run_id", sa.Integer()),
+    sa.column("address", sa.String()),
+    sa.column("digest", sa.String()),
+    sa.column("checksum", sa.String()),
+    sa.column("answer_checksum", sa.String()),
+    sa.column("n_answers", sa.BigInteger()),
+    sa.column("rows_in_store", sa.Boolean()),
+    sa.column("sealed", sa.DateTime(timezone=True)),
+)
 source = sa.table(
     "source",
     sa.column("id", sa.Integer()),

@@ -175,7 +175,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
     )
     averaged = (  # over trials
         sa.select(score.c.metric_id, score.c.prompt_id, sa.func.avg(score.c.value).label("value"))
-        .where(score.c.run_id == run.id, in_partition(score, run.benchmark_id))
+        .where(score.c.run_id == run.id, in_partition(session, score, run.benchmark_id))
         .group_by(score.c.metric_id, score.c.prompt_id)
         .subquery()
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 import sqlalchemy as sa
@@ -35,6 +36,7 @@ from tracker.recording.mlflow.publish_lock import lock_publishing
 from tracker.recording.mlflow.publisher import Publisher, open_publisher
 from tracker.recording.mlflow.run_spec import STALE_MARK, Kind, MlflowRunSpec
 from tracker.recording.mlflow.tracking_store import MlflowStore, mlflow_store
+from tracker.recording.sealing.loading import with_sealed_rows
 
 Progress = Callable[[int, int], None]
 Versions = dict[tuple[Kind, int], str]
@@ -218,8 +220,7 @@ def _publish(
                 if current or (same_content and not same_content[0].is_active):  # runs deleted by users stay deleted
                     done[kind, key] = (current or same_content)[0].mlflow_run_id
                 else:
-                    with transaction(engine, write=False) as session:
-                        spec = (build_finding_spec if kind == "finding" else build_model_run_spec)(session, key)
+                    spec = with_sealed_rows(partial(_build_spec, engine, kind, key))
                     done[kind, key] = publisher.mark(same_content[0], spec) if same_content else publisher.create(spec)
                     marked += bool(same_content)
                     new += not same_content
@@ -231,6 +232,11 @@ def _publish(
             with transaction(engine) as session:
                 save_publications(session, store.display_uri, done, versions)
     return PublishResult(mlflow_runs=done, n_new=new, n_marked=marked, n_deleted=len(gone))
+
+
+def _build_spec(engine: sa.Engine, kind: Kind, key: int) -> MlflowRunSpec:
+    with transaction(engine, write=False) as session:
+        return (build_finding_spec if kind == "finding" else build_model_run_spec)(session, key)
 
 
 def _content_version(version: str) -> str:

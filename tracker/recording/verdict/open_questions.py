@@ -40,7 +40,7 @@ def list_open_questions(session: Session, selection: Selection) -> Iterator[str]
         "contamination": runs.where(run.condition == "answer_only"),
         "templates": runs.where(run.variant != selection.variant, run.condition == selection.condition),
         "trials": sa.select(score.run_id).where(
-            score.run_id.in_(runs), score.trial > 0, in_partition(tables.score, benchmark.id)
+            score.run_id.in_(runs), score.trial > 0, in_partition(session, tables.score, benchmark.id)
         ),
     }
     for subject, sentence in QUESTIONS.items():

@@ -60,7 +60,8 @@ class AnswerColumns:
         table = reading.table(
             "SELECT prompt_id, trial, extraction, status, COALESCE(text, '') AS text, "
             f"COALESCE(probability, -1.0) AS probability FROM answer WHERE {run_terms(reading, [run.id])} "
-            "ORDER BY prompt_id, trial"
+            "ORDER BY prompt_id, trial",
+            runs=[run.id],
         )
         if not table.num_rows:
             none = np.empty(0)

@@ -53,6 +53,7 @@ def select_complete_prompts(
             session,
             "SELECT prompt_id, COUNT(DISTINCT metric_id) AS n_metrics FROM score "
             f"WHERE {run_terms(session, [run.id])} AND metric_id IN ({metrics}) GROUP BY prompt_id",
+            runs=[run.id],
         )
         keys, n_metrics = number_columns(scored)
         complete = keys[n_metrics == len(run.metric_ids)].astype(np.int64)

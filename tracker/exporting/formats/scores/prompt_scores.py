@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.connections.partitions import in_partition
+from tracker.connections.partitions import in_partitions_of_runs
+from tracker.database import split_keys
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
 from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, locate_keys, pack_keys
@@ -122,12 +123,12 @@ def _schema(with_answers: bool, with_filled: bool) -> pa.Schema:
 
 
 def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
-    answer, run = tables.answer, tables.run.c
-    of_run = sa.select(sa.literal(1)).where(answer.c.run_id == run.id, in_partition(answer, run.benchmark_id)).limit(1)
-    runs = session.scalars(
-        sa.select(tables.run.c.id).where(of_run.correlate(tables.run).scalar_subquery().is_not(None))
-    )
-    return not {run.id for run in chosen.runs}.isdisjoint(runs)
+    answer = tables.answer
+    for part in split_keys([run.id for run in chosen.runs]):
+        of_part = answer.c.run_id.in_(part), in_partitions_of_runs(session, answer, part)
+        if session.execute(sa.select(sa.literal(1)).where(*of_part).limit(1)).first() is not None:
+            return True
+    return False
 
 
 def _batches(
@@ -169,7 +170,8 @@ def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
     metric_ids = ",".join(map(str, run.metric_ids))
     table = reading.table(
         f"SELECT metric_id, prompt_id, trial, value FROM score WHERE {run_terms(reading, [run.id])} "
-        f"AND metric_id IN ({metric_ids}) ORDER BY metric_id, prompt_id, trial"
+        f"AND metric_id IN ({metric_ids}) ORDER BY metric_id, prompt_id, trial",
+        runs=[run.id],
     )
     metrics, prompts, trials, values = number_columns(table)
     places, is_known = locate_keys(texts.prompt_ids, prompts.astype(np.int64))

@@ -1,0 +1,327 @@
+"""Seal a benchmark: write the scores and answers of its runs to Parquet files, and remove them from the store."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.orm import Session
+
+from tracker.connections.driver_errors import explain_driver_error
+from tracker.connections.partitions import in_partitions_of_runs
+from tracker.database import split_keys, transaction
+from tracker.errors import ConflictError, DatabaseError
+from tracker.integrity.recorder import unrecorded
+from tracker.integrity.sealed_rows import TABLE
+from tracker.integrity.stored_checksums import iterate_words, read_checksums
+from tracker.private_files.temporary import temporary_folder
+from tracker.queries.resolution import BenchmarkKey
+from tracker.queries.sql import arrow, tables
+from tracker.recording.sealing.loading import Progress, ignore_progress
+from tracker.recording.sealing.sealed_files import (
+    FILES,
+    MANIFEST,
+    NO_ROWS,
+    sum_files,
+    verify_files,
+    write_files,
+    write_manifest,
+)
+from tracker.recording.sealing.storage import open_folder, write_folder
+from tracker.schema import metadata
+from tracker.schema.table import now
+
+WAIT_SECONDS, RETRY_SECONDS = 60.0, 0.03
+LOCK_NOT_AVAILABLE = "55P03"
+RUN_FACTS = ("model", "condition", "variant", "label", "n_scores", "checksum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SealResult:
+    """What sealing a benchmark did.
+
+    Attributes:
+        address: the new folder; None if the rows were in sealed files already.
+        n_runs: number of runs whose rows were removed from the store.
+        n_scores, n_answers: numbers of removed rows.
+        n_bytes: size of the new files.
+        unfinished: runs that are still being evaluated, and stay in the store.
+    """
+
+    address: str | None
+    n_runs: int
+    n_scores: int
+    n_answers: int
+    n_bytes: int
+    unfinished: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """The runs of a benchmark as one transaction sees them.
+
+    Attributes:
+        facts: by run, its description in the manifest.
+        answers: by run, the checksum of its answers.
+        again: runs whose rows are in sealed files already, as they are in the store.
+        fresh: runs whose rows are not.
+        unfinished: runs that are being evaluated.
+    """
+
+    facts: Mapping[int, Mapping[str, Any]]
+    answers: Mapping[int, str]
+    again: tuple[int, ...]
+    fresh: tuple[int, ...]
+    unfinished: tuple[int, ...]
+
+    def pick(self, run_ids: Sequence[int]) -> dict[int, tuple[Any, str]]:
+        """Return the checksums of some runs."""
+        return {run: (self.facts[run]["checksum"], self.answers.get(run, NO_ROWS)) for run in run_ids}
+
+
+def find_sealed_folder(session: Session, benchmark_id: int) -> str | None:
+    """Return the folder in which a benchmark was sealed last; None if it is not sealed."""
+    sealed, run = tables.sealed_run.c, tables.run.c
+    query = sa.select(sealed.address).join(tables.run, run.id == sealed.run_id)
+    address = session.scalar(query.where(run.benchmark_id == benchmark_id).order_by(sealed.sealed.desc()).limit(1))
+    return None if address is None else address.rsplit("/", 1)[0]
+
+
+def seal(engine: sa.Engine, benchmark: BenchmarkKey, address: str, progress: Progress = ignore_progress) -> SealResult:
+    """Move the scores and answers of a benchmark's runs into sealed files.
+
+    The files are written, read back and compared with the checksums of the runs before anything is removed. Runs whose
+    rows were loaded from sealed files, and have not changed, are removed without writing them again.
+
+    Args:
+        engine: the store.
+        benchmark: the benchmark.
+        address: normalized folder, or address, under which the files get a new folder.
+        progress: called with the number of finished rows, and of all rows.
+
+    Raises:
+        DatabaseError: rows differ from their checksums, or the store cannot be written.
+        ConflictError: the rows changed in the meantime; nothing was removed.
+        OutputError: the files cannot be written.
+    """
+    with transaction(engine, write=False) as session:
+        state = _read_state(session, benchmark.id)
+        facts = _describe_store(session, benchmark)
+    place, n_bytes, digest = None, 0, ""
+    if state.fresh:
+        place, n_bytes, digest = _write(engine, benchmark, state, facts, address, progress)
+    moved = (*state.fresh, *state.again)
+    with _without_readers(engine) as session:
+        latest = _read_state(session, benchmark.id)
+        if state.pick(moved) != latest.pick([run for run in moved if run in latest.facts]):
+            raise ConflictError(f"{benchmark.label} changed while it was sealed. Nothing was removed: run it again.")
+        n_scores, n_answers = _remove_rows(session, state, place, digest)
+    if moved:
+        _return_space(engine)
+    return SealResult(
+        address=place,
+        n_runs=len(moved),
+        n_scores=n_scores,
+        n_answers=n_answers,
+        n_bytes=n_bytes,
+        unfinished=state.unfinished,
+    )
+
+
+@contextmanager
+def _without_readers(engine: sa.Engine) -> Iterator[Session]:
+    """Open an exclusive transaction when nobody reads rows of PostgreSQL who has looked that they are there.
+
+    It does not queue for the lock: a reader with two connections would wait behind it with one, and hold it up with
+    the other. SQLite shows each reader one state.
+
+    Raises:
+        DatabaseError: others read all the time.
+    """
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        with transaction(engine, exclusive=True) as session:
+            if engine.dialect.name == "sqlite" or _has_lock(session):
+                yield session
+                return
+        if time.monotonic() > end:
+            raise DatabaseError(
+                f"Others have been reading the store for {WAIT_SECONDS:g} s. Nothing was removed: run it again later."
+            )
+        time.sleep(RETRY_SECONDS)
+
+
+def _has_lock(session: Session) -> bool:
+    """Lock the table of sealed runs; return False if others read it."""
+    try:
+        with session.begin_nested():
+            session.execute(sa.text(f"LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE NOWAIT"))
+    except exc.OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
+        return False
+    return True
+
+
+def _read_state(session: Session, benchmark_id: int) -> _State:
+    run, model, sealed = tables.run.c, tables.model.c, tables.sealed_run.c
+    leased = set(session.scalars(sa.select(tables.evaluation_lease.c.run_id).distinct()))
+    of_answers = dict(iterate_words(read_checksums(session.connection(), "answer")))
+    query = (
+        sa.select(
+            run.id, model.name.label("model"), run.condition, run.variant, run.label, run.n_scores, run.checksum,
+            sealed.checksum.label("sealed"), sealed.answer_checksum, sealed.rows_in_store,
+        )
+        .join(tables.model, model.id == run.model_id)
+        .outerjoin(tables.sealed_run, sealed.run_id == run.id)
+        .where(run.benchmark_id == benchmark_id)
+        .order_by(run.id)
+    )  # fmt: skip
+    facts, again, fresh, unfinished = {}, [], [], []
+    for row in session.execute(query):
+        facts[row.id] = {name: getattr(row, name) for name in RUN_FACTS}
+        answers = of_answers.get(row.id, NO_ROWS)
+        if row.rows_in_store is not None and not row.rows_in_store:
+            continue
+        if row.id in leased:
+            unfinished.append(row.id)
+        elif (row.sealed, row.answer_checksum) == (row.checksum, answers):
+            again.append(row.id)
+        elif row.n_scores or answers != NO_ROWS:
+            fresh.append(row.id)
+    return _State(
+        facts=facts,
+        answers={run_id: words for run_id, words in of_answers.items() if run_id in facts},
+        again=tuple(again),
+        fresh=tuple(fresh),
+        unfinished=tuple(unfinished),
+    )
+
+
+def _describe_store(session: Session, benchmark: BenchmarkKey) -> dict[str, Any]:
+    metric = tables.metric.c
+    metrics = session.execute(sa.select(metric.id, metric.name).order_by(metric.id)).all()
+    store = session.scalar(sa.select(tables.database.c.id))
+    return {"store": store, "benchmark": benchmark.label, "metrics": {str(key): name for key, name in metrics}}
+
+
+def _write(
+    engine: sa.Engine,
+    benchmark: BenchmarkKey,
+    state: _State,
+    description: Mapping[str, Any],
+    address: str,
+    progress: Progress,
+) -> tuple[str, int, str]:
+    """Write the files, read them back, and move them to their place; return it, their size, and their digest."""
+    total = sum(state.facts[run]["n_scores"] for run in state.fresh)
+    done = 0
+
+    def count(n: int) -> None:
+        nonlocal done
+        done += n
+        progress(min(done, total), total)
+
+    with temporary_folder() as folder:
+        with arrow.snapshot(engine) as reading:
+            written = write_files(reading, state.fresh, folder, count)
+        read_back = sum_files(folder, state.fresh)
+        runs = []
+        for run in state.fresh:
+            facts, answers = state.facts[run], written.answers.describe(run)
+            expected = (facts["n_scores"], facts["checksum"]), state.answers.get(run, NO_ROWS)
+            if (written.scores.describe(run), answers[1]) != expected:
+                raise DatabaseError(
+                    f"Run {run} of {benchmark.label} differs from its checksums. Nothing was sealed. "
+                    "`suffrage db check` lists what is damaged, and what can restore it."
+                )
+            if (read_back.scores.describe(run), read_back.answers.describe(run)) != (
+                written.scores.describe(run), answers,
+            ):  # fmt: skip
+                raise DatabaseError(f"Run {run} read back from its new file differs. Nothing was sealed.")
+            runs.append({"run": run, **facts, "n_answers": answers[0], "answer_checksum": answers[1]})
+        digest = write_manifest(folder, {**description, "runs": runs})
+        name = f"{re.sub('[^a-z0-9]+', '-', benchmark.label.lower()).strip('-') or 'benchmark'}-{digest[:12]}"
+        n_bytes = sum(path.stat().st_size for path in folder.iterdir())
+        place = write_folder(address, name, folder)
+    with open_folder(place, (MANIFEST, *FILES)) as copy:
+        verify_files(copy, digest, place)
+    return place, n_bytes, digest
+
+
+def _remove_rows(session: Session, state: _State, address: str | None, digest: str) -> tuple[int, int]:
+    """Remove the rows of runs that are in sealed files; return the numbers of scores and answers."""
+    sealed, metric = metadata.tables["sealed_run"], metadata.tables["sealed_metric"]
+    score, answer = metadata.tables["score"], metadata.tables["answer"]
+    counts = {"score": 0, "answer": 0}
+    for part in split_keys(state.fresh):
+        n_answers = _count_answers(session, part)
+        for table in (metric, sealed):
+            session.execute(sa.delete(table).where(table.c.run_id.in_(part)))
+        rows = [
+            {
+                "run_id": run,
+                "address": address,
+                "digest": digest,
+                "checksum": state.facts[run]["checksum"],
+                "answer_checksum": state.answers.get(run, NO_ROWS),
+                "n_answers": n_answers.get(run, 0),
+                "rows_in_store": True,
+                "sealed": now(),
+            }
+            for run in part
+        ]
+        session.execute(sa.insert(sealed), rows)
+        s = score.c
+        means = (
+            sa.select(s.run_id, s.metric_id, sa.func.count(), sa.func.avg(s.value))
+            .where(s.run_id.in_(part), in_partitions_of_runs(session, score, part))
+            .group_by(s.run_id, s.metric_id)
+        )
+        session.execute(sa.insert(metric).from_select(["run_id", "metric_id", "n_scores", "mean"], means))
+    for part in split_keys([*state.fresh, *state.again]):
+        with unrecorded(session.connection()):
+            for table in (score, answer):
+                terms = table.c.run_id.in_(part), in_partitions_of_runs(session, table, part)
+                result: Any = session.execute(sa.delete(table).where(*terms))
+                counts[table.name] += result.rowcount
+        session.execute(sa.update(sealed).where(sealed.c.run_id.in_(part)).values(rows_in_store=False))
+    return counts["score"], counts["answer"]
+
+
+def _count_answers(session: Session, run_ids: Sequence[int]) -> dict[int, int]:
+    answer = tables.answer
+    terms = answer.c.run_id.in_(run_ids), in_partitions_of_runs(session, answer, run_ids)
+    query = sa.select(answer.c.run_id, sa.func.count()).where(*terms).group_by(answer.c.run_id)
+    return {run: n for run, n in session.execute(query)}  # noqa: C416
+
+
+def _return_space(engine: sa.Engine) -> None:
+    """Return the space of removed rows to the disk.
+
+    Raises:
+        DatabaseError: another program uses the store.
+    """
+    try:
+        if engine.dialect.name == "postgresql":
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                for table in ("score", "answer"):
+                    connection.exec_driver_sql(f"VACUUM (ANALYZE) {table}")
+            return
+        with engine.connect() as connection:
+            raw: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
+            raw.execute("VACUUM")
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except (sqlite3.Error, exc.DBAPIError) as error:
+        reason = explain_driver_error(error, engine)
+        raise DatabaseError(
+            f"The benchmark is sealed, but the file of the store has kept its size: {reason} "
+            "To shrink it, run the same command again when no other program uses the store."
+        ) from error
