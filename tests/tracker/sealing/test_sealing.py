@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -29,12 +30,13 @@ from tracker.api.store import Store
 from tracker.cli import main
 from tracker.copying.comparison import compare_stores
 from tracker.copying.store_copy import copy_store
-from tracker.database import connect, create_unchecked_engine, transaction
+from tracker.database import connect, create_reading_engine, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError, OptionsError, SealedRowsError
 from tracker.integrity.sealed_rows import reads_measurements
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.recording.doctor import find_faults
+from tracker.recording.sealing import loading
 from tracker.recording.sealing.sealed_files import FILES, MANIFEST
 from tracker.recording.sealing.storage import normalize_address
 
@@ -234,8 +236,22 @@ class TestFiles:
         rows = rows_of(filled)
         result = seal_benchmark(filled, "one", tmp_path / "sealed")
         shutil.move(str(result.address), tmp_path / "elsewhere")
-        output(capsys, "unseal", "one", "--from", "elsewhere")
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main(["unseal", "one", "--from", "elsewhere"])
+        assert f"The files stay: {tmp_path / 'elsewhere'}." in capsys.readouterr().err
         assert rows_of(filled) == rows
+
+    def test_who_may_not_write_is_sent_to_somebody_who_may(
+        self, filled: sa.Engine, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    ) -> None:
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        create = loading.create_unchecked_engine
+        monkeypatch.setattr(loading, "create_unchecked_engine", lambda url: create_reading_engine(create(url)))
+        with pytest.raises(SystemExit) as end:
+            main(["leaderboard", "one"])
+        assert end.value.code == 1
+        assert "in sealed files and could not be copied into the store" in capsys.readouterr().err
 
     def test_an_address_of_fsspec(self, filled: sa.Engine, tmp_path: Path) -> None:
         rows = rows_of(filled)

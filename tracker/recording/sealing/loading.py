@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,6 +87,10 @@ def _load_needed(needed: SealedRowsError, progress: Progress) -> LoadedRows:
     engine = create_unchecked_engine(url)  # the one of the error may be for reading only
     try:
         return load_rows(engine, needed.run_ids, progress=progress)
+    except DatabaseError as error:
+        raise DatabaseError(
+            f"The scores are in sealed files and could not be copied into the store. {error}"
+        ) from error
     finally:
         engine.dispose()
 
@@ -120,6 +124,8 @@ def load_rows(
             verify_files(places[address], digest, new_address or address)
         with transaction(engine, exclusive=True) as session:
             loaded = _insert(session, places, run_ids, progress)
+            if new_address and loaded.addresses:
+                loaded = replace(loaded, addresses=(new_address,))
             if for_good:
                 _forget_files(session, run_ids)
     return loaded
