@@ -342,6 +342,7 @@ class TestAlembicCommand:
             shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         return tmp_path
 
+    @pytest.mark.tampers
     def test_a_change_of_the_schema_becomes_the_next_numbered_migration(self, checkout: Path, store_url: str) -> None:
         engine = connect(store_url)
         with engine.begin() as connection:  # as if the tables had just been given these columns

@@ -310,11 +310,13 @@ class TestVersions:
 
 
 class TestSoundness:
+    @pytest.mark.tampers
     def test_a_changed_table_is_noticed(self, store: sa.Engine) -> None:
         with store.begin() as connection:
             connection.execute(sa.text("ALTER TABLE model ADD COLUMN extra INTEGER"))
         assert any("extra" in difference for difference in schema_differences(store))
 
+    @pytest.mark.tampers
     def test_a_score_without_prompt_is_noticed(self, store: sa.Engine) -> None:
         keys = fill(store)
         with transaction(store, write=False) as session:

@@ -201,6 +201,7 @@ class TestBackups:
         restored = f"sqlite:///{team.folder}/restored.db"
         assert team.run("db", "verify", restored, f"{team.folder}/readers.db").exit_code == 0
 
+    @pytest.mark.tampers
     def test_the_backup_tool_of_the_engine_includes_the_wal(self, team: Team) -> None:
         raw = sqlite3.connect(team.folder / "suffrage.db")
         raw.execute("PRAGMA wal_autocheckpoint = 0")

@@ -127,6 +127,7 @@ class TestProblems:
         assert "`suffrage db check` lists what can restore them" in checks["scores"][2]
         assert "suffrage ingest --on-conflict update" in checks["scores"][2]
 
+    @pytest.mark.tampers
     def test_stray_references_and_changed_tables_are_found(self, sound: sa.Engine) -> None:
         with sound.connect() as connection:
             if sound.dialect.name == "sqlite":

@@ -330,6 +330,7 @@ class TestAgainstTheView:
             view = dict(connection.execute(sa.text("SELECT model, mean FROM leaderboard WHERE rank IS NOT NULL")).all())
         assert {row.model: row.mean for row in board(store).rows} == pytest.approx(view)
 
+    @pytest.mark.tampers
     @pytest.mark.parametrize("bounds", [(0.0, 1.0), (None, None)])
     def test_models_with_few_missing_scores_are_ranked_within_bounds(
         self, store: sa.Engine, bounds: tuple[float | None, float | None]

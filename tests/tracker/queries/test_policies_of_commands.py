@@ -175,6 +175,7 @@ class TestImpute:
             assert pair.near_copy == all(errors.near_copies[i, j] for errors in tables)
         assert any("4 extreme completions" in text for text in related.warnings)
 
+    @pytest.mark.tampers
     def test_near_copies_are_such_on_every_table(self, sqlite_store: sa.Engine) -> None:
         table = (RNG.random((300, 6)) < 0.5).astype(float)
         table[:, 1] = table[:, 0]

@@ -210,6 +210,7 @@ class TestErrors:
             session.execute(sa.update(tables.prompt).values(text="What is cold?"))
             assert [len(find_prompts(session, text, 50)) for text in ("heat", "cold")] == [0, 1]
 
+    @pytest.mark.tampers
     def test_an_index_without_a_prompt_is_reported(self, store: sa.Engine) -> None:
         with store.begin() as connection:
             add_prompts(Session(bind=connection), ["What is heat?"])

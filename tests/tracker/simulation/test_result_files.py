@@ -94,6 +94,7 @@ class TestStored:
         place = {keys[prompt]: i for i, prompt in enumerate(matrix.prompt_ids.tolist())}
         assert np.array_equal(matrix.E[[place[key] for key in simulation.keys]], simulation.meaning)
 
+    @pytest.mark.tampers
     def test_the_lines_beside_the_truth_are_computed_from_the_store(
         self, filled: sa.Engine, simulation: Simulation
     ) -> None:

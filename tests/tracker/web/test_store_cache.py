@@ -58,6 +58,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.tampers
 def test_every_written_row_is_a_change(cache: StoreCache, filled: sa.Engine) -> None:
     versions = [cache.refresh()]
     for statement in CHANGES:

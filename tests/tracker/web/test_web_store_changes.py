@@ -69,6 +69,7 @@ def test_no_page_mixes_two_states(written: sa.Engine, reader: sa.Engine) -> None
     assert names == {f"state {n_changes} {key}" for key in range(1, len(HOSTILE) + 1)}
 
 
+@pytest.mark.tampers
 def test_a_transaction_that_ends_late_is_a_change(written: sa.Engine, reader: sa.Engine) -> None:
     if written.dialect.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")

@@ -29,6 +29,7 @@ from tracker.ingest.write.live.live_runs import (
     open_run,
 )
 from tracker.ingest.write.writer import store_file
+from tracker.integrity.recorder import OPTION
 from tracker.queries.catalogue.listing import find_run
 from tracker.queries.sql import tables
 from tracker.run_fields import RunFields
@@ -323,7 +324,7 @@ class TestLaws:
         steps = data.draw(st.lists(st.tuples(some, st.booleans()), max_size=5))
         for chosen_ids, is_killed in [*steps, (data.draw(st.permutations(sorted(drawn))), False)]:
             before = rows_of(engine, key)
-            with Session(engine.execution_options(begin="IMMEDIATE")) as session:
+            with Session(engine.execution_options(begin="IMMEDIATE", **{OPTION: True})) as session:
                 add_responses(session, key, [drawn[prompt_id] for prompt_id in chosen_ids])
                 if not is_killed:
                     session.commit()

@@ -47,6 +47,7 @@ def test_they_are_checked_by_one_query(filled: sa.Engine) -> None:
     assert len(statements) < N_RUNS
 
 
+@pytest.mark.tampers
 @pytest.mark.parametrize(
     "statement",
     [

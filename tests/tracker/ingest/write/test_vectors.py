@@ -103,12 +103,14 @@ class TestStored:
             assert take(filled_file, path, EncoderName(name=name, revision=revision, template=template)).n_new == 40
         assert n_encoders(filled_file) == 3
 
+    @pytest.mark.tampers
     def test_names_that_are_numbers_are_the_prompts_of_that_name(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         with filled_file.begin() as connection:
             connection.execute(sa.text("UPDATE prompt_alias SET key = substr(key, 2)"))
         take(filled_file, npz(tmp_path / "v.npz", prompt_id=np.arange(40), vector=E))
         assert stored(filled_file) == {str(i): row.tobytes() for i, row in enumerate(E)}
 
+    @pytest.mark.tampers
     def test_prompts_are_found_under_the_names_of_any_one_family_of_files(
         self, filled_file: sa.Engine, tmp_path: Path
     ) -> None:
@@ -132,6 +134,7 @@ class TestTasks:
             connection.execute(sa.text("UPDATE prompt_alias SET key = 'p' || ((prompt_id - 1) / 3)"))
         return filled_file
 
+    @pytest.mark.tampers
     def test_a_column_task_distinguishes_prompts_of_one_name(self, twice: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "v.npz"
         npz(path, prompt_id=np.array(["p0", "p0"]), task=np.array(["task 0", "task 1"]), vector=E[:2])
@@ -140,6 +143,7 @@ class TestTasks:
             rows = connection.execute(sa.select(tables.embedding.c.prompt_id, tables.embedding.c.vector)).all()
         assert {row.prompt_id: row.vector for row in rows} == {1: E[0].tobytes(), 2: E[1].tobytes()}
 
+    @pytest.mark.tampers
     def test_without_it_the_name_is_refused(self, twice: sa.Engine, tmp_path: Path) -> None:
         with pytest.raises(AmbiguousError, match=r"'p0' is a prompt of 2 tasks\. Add a column task"):
             take(twice, npz(tmp_path / "v.npz", prompt_id=np.array(["p0"]), vector=E[:1]))

@@ -59,6 +59,7 @@ def draw(seed: int, n: int = 60, k: int = 4, missing: float = 0.02) -> np.ndarra
     return Q
 
 
+@pytest.mark.tampers
 def test_they_are_those_of_the_leaderboard_and_follow_each_change(store: sa.Engine) -> None:
     add_scores(store, draw(0), tasks=[f"t{i % 3}" for i in range(60)], benchmark="strata")
     add_scores(store, draw(1, missing=0) * 3, metric="rating", benchmark="strata")
