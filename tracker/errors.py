@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from tracker.name_lists import join_names
 from tracker.suggestions import find_similar, format_guess
@@ -114,17 +113,20 @@ class SealedRowsError(Exception):
     runs the command again.
 
     Args:
-        engine: an engine on the store.
+        url: of the store, which the message does not hold.
         run_ids: the runs.
     """
 
-    def __init__(self, engine: Any, run_ids: Sequence[int]) -> None:
-        self.engine, self.run_ids = engine, list(run_ids)
+    def __init__(self, url: str, run_ids: Sequence[int]) -> None:
+        self.url, self.run_ids = url, list(run_ids)
         runs = f"run {run_ids[0]}" if len(run_ids) == 1 else f"{len(run_ids):,} runs"
         super().__init__(
             f"The scores of {runs} are in sealed files, not in the store. Copy them back first: "
             "suffrage unseal BENCHMARK"
         )
+
+    def __reduce__(self) -> tuple[type[SealedRowsError], tuple[str, list[int]]]:
+        return SealedRowsError, (self.url, self.run_ids)
 
 
 class SettingsError(SuffrageError, ValueError):

@@ -18,11 +18,13 @@ def loads_sealed_rows(kind: type[C]) -> type[C]:
         if inspect.isfunction(method) and not name.startswith("_"):
             if inspect.isgeneratorfunction(inspect.unwrap(method)):
                 continue  # a context, whose block cannot be begun again
-            setattr(kind, name, _load_rows_for(method))
+            setattr(kind, name, load_rows_for(method))
     return kind
 
 
-def _load_rows_for(method: Callable[..., Any]) -> Callable[..., Any]:
+def load_rows_for(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function begin again after loading the rows that it needs from sealed files."""
+
     @functools.wraps(method)
     def call(*arguments: Any, **options: Any) -> Any:
         try:

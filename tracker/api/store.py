@@ -21,7 +21,7 @@ from tracker.api.options import (
     named_options,
 )
 from tracker.api.result import AnalysisResult
-from tracker.api.sealed_rows import loads_sealed_rows
+from tracker.api.sealed_rows import load_rows_for, loads_sealed_rows
 from tracker.api.store_analyses import StoreAnalyses
 from tracker.database import connect
 from tracker.notebook.rows import BarChart, Rows
@@ -150,16 +150,16 @@ class Store(StoreAnalyses):
         from tracker.ingest.pipeline import ingest_file
 
         handling: dict[str, Any] = {"on_conflict": on_conflict, "partial": partial, "strict": strict}
-        handling |= {"new_metric": new_metric, "dry_run": dry_run}
-        read_options = ReadOptions(**{key: as_tuple(value) for key, value in options.items()})
+        handling |= {"new_metric": new_metric, "dry_run": dry_run, "format": format}
+        reading = ReadOptions(**{key: as_tuple(value) for key, value in options.items()})
         if is_data_frame(paths):
             with limit_files(limits), written_frame(paths, name) as path:
-                result = ingest_file(self.engine, path, read_options, format=format, **handling)
+                result = ingest_file(self.engine, path, reading, **handling)
             return Rows([replace(result, path=Path(name))], "file", _FILES)
         path_list: Any = [paths] if isinstance(paths, str | os.PathLike) else list(cast(Iterable[Any], paths))
         with limit_files(limits):
-            files = find_files([Path(item) for item in path_list], read_options, format=format)
-            results = [ingest_file(self.engine, path, read_options, format=format, **handling) for path in files]
+            files = find_files([Path(item) for item in path_list], reading, format=format)
+            results = [load_rows_for(ingest_file)(self.engine, path, reading, **handling) for path in files]
         return Rows(results, "file", _FILES)
 
     @named_options(PromptImportOptions)

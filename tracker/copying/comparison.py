@@ -13,12 +13,14 @@ from tracker.copying.engines import read_rows
 from tracker.copying.store_copy import reading
 from tracker.copying.values import RowsChecksum
 from tracker.database import ensure_current
-from tracker.integrity.sealed_rows import list_moved, raise_for_moved
+from tracker.errors import DatabaseError
+from tracker.integrity.sealed_rows import list_moved
 from tracker.schema import metadata
 
 OF_A_PLACE = ("checksum", "database", "publication", "evaluation_lease", "sealed_metric", "sealed_run")
 """Tables about a store in one place: its checksums and identity, what it published, who is at work on it, and where
 else its rows are."""
+_SEALED = "SELECT run_id, digest, checksum, answer_checksum FROM sealed_run WHERE NOT rows_in_store ORDER BY run_id"
 SCOPES = ("run_id", "finding_id", "encoder_id")
 """Columns whose rows are compared together; rows of other tables are compared one by one."""
 
@@ -50,21 +52,36 @@ def compare_stores(
         progress: called with the number of compared tables, and of all tables.
 
     Raises:
-        SealedRowsError: rows are in sealed files only.
-        DatabaseError: a store cannot be used.
+        DatabaseError: a store cannot be used, or rows of one store alone are in sealed files.
     """
     ensure_current(first, create=False)
     ensure_current(second, create=False)
     tables = [table for table in metadata.sorted_tables if table.name not in OF_A_PLACE]
     differences: list[StoreDifference] = []
     with reading(first) as one_side, reading(second) as other_side:
-        for side in (one_side, other_side):
-            raise_for_moved(side.engine, list_moved(side))
+        _check_sealed(one_side, other_side)
         for place, table in enumerate(tables):
             differences += _compare_table(table, one_side, other_side)
             if progress is not None:
                 progress(place + 1, len(tables))
     return differences
+
+
+def _check_sealed(first: sa.Connection, second: sa.Connection) -> None:
+    """Check that both stores have the rows of the same runs; those of the others are in the same sealed files.
+
+    Raises:
+        DatabaseError: they do not.
+    """
+    one_side, other_side = (
+        {row.run_id: row for row in side.execute(sa.text(_SEALED))} if list_moved(side) else {}
+        for side in (first, second)
+    )
+    if one_side != other_side:
+        raise DatabaseError(
+            "Scores of one of the stores are in sealed files, and those of the other are not, or in other files. Copy "
+            "them back first: suffrage unseal --all"
+        )
 
 
 def _compare_table(table: sa.Table, first: sa.Connection, second: sa.Connection) -> Iterator[StoreDifference]:

@@ -112,6 +112,7 @@ def _store_file(path: Path, database: str | None, options: ReadOptions) -> Inges
     from tracker.connections.schema_versions import check_not_foreign, current_version
     from tracker.database import create_unchecked_engine, ensure_current
     from tracker.ingest.pipeline import ingest_file
+    from tracker.recording.sealing.loading import with_sealed_rows
 
     engine = create_unchecked_engine(database)
     try:
@@ -119,6 +120,6 @@ def _store_file(path: Path, database: str | None, options: ReadOptions) -> Inges
             check_not_foreign(engine)
         else:
             ensure_current(engine)
-        return ingest_file(engine, path, options)
+        return with_sealed_rows(lambda: ingest_file(engine, path, options))
     finally:
         engine.dispose()

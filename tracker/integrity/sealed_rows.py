@@ -107,7 +107,7 @@ def raise_for_moved(engine: sa.Engine, run_ids: Collection[int]) -> None:
         SealedRowsError: with the runs.
     """
     if run_ids:
-        raise SealedRowsError(engine, sorted(run_ids))
+        raise SealedRowsError(engine.url.render_as_string(hide_password=False), sorted(run_ids))
 
 
 def checked_term(session: Session) -> sa.ColumnElement[bool]:

@@ -88,13 +88,15 @@ def find_content_faults(
         connection: a transaction that sees one state of the store.
         compared: the faults of tables that are compared already, by table.
     """
+    unreadable = sa.exc.DBAPIError, connection.dialect.loaded_dbapi.Error, ValueError, OverflowError
     for table in covered_tables():
         if compared and table.name in compared:
             yield from compared[table.name]
             continue
         try:
-            stored, present = _read_expected(connection, table.name), compute_checksums(connection, table)
-        except (sa.exc.DBAPIError, sqlite3.Error, ValueError, OverflowError) as error:
+            with connection.begin_nested():  # PostgreSQL reads no further after an error
+                stored, present = _read_expected(connection, table.name), compute_checksums(connection, table)
+        except unreadable as error:
             yield ContentFault(table=table.name, key=None, reason=str(getattr(error, "orig", None) or error))
             continue
         yield from compare_checksums(table.name, stored, present)

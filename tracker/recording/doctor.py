@@ -106,7 +106,7 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
     files = f"{n_sealed:,} runs, {n_moved:,} of them in sealed files only, which are as they were written"
     descriptions[SEALED] = (files, "Restore the folder from a backup; if it has moved: suffrage unseal --help")
     for name, wrong in faults_by_check.items():
-        if name == SEALED and not n_sealed:
+        if name == SEALED and not n_sealed and not wrong:
             continue
         sound, advice = descriptions[name]
         yield (

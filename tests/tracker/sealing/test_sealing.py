@@ -5,6 +5,7 @@ The commands of docs/how-to/sealing.md are tested too.
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import stat
 from collections.abc import Iterator
@@ -31,12 +32,13 @@ from tracker.cli import main
 from tracker.copying.comparison import compare_stores
 from tracker.copying.store_copy import copy_store
 from tracker.database import connect, create_reading_engine, create_unchecked_engine, transaction
-from tracker.errors import DatabaseError, OptionsError, SealedRowsError
+from tracker.errors import ConflictError, DatabaseError, OptionsError, SealedRowsError
+from tracker.integrations.storing import store_files
 from tracker.integrity.sealed_rows import reads_measurements
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.recording.doctor import find_faults
-from tracker.recording.sealing import loading
+from tracker.recording.sealing import loading, sealing
 from tracker.recording.sealing.sealed_files import FILES, MANIFEST
 from tracker.recording.sealing.storage import normalize_address
 
@@ -150,9 +152,13 @@ class TestSameResults:
         write_results(tmp_path / "more.csv", seed=3, models="fg")
         output(capsys, "ingest", "more.csv", "--benchmark", "other", "--metric", "accuracy", "--no-mlflow")
         assert count_rows(filled)[0] == left[0] + 2 * 30 * 2
+        write_results(tmp_path / "further.csv", seed=4, models="f", n_prompts=32)  # extends a run
+        further = "ingest", "further.csv", "--benchmark", "other", "--metric", "accuracy", "--no-mlflow"
+        output(capsys, *further, "--on-conflict", "skip")
+        left = count_rows(filled)
         shutil.move(tmp_path / "moved", tmp_path / "sealed")
         output(capsys, "db", "check")
-        assert count_rows(filled)[0] == left[0] + 2 * 30 * 2
+        assert count_rows(filled) == left
         assert "5 runs, 5 of them in sealed files only" in output(capsys, "doctor")
 
 
@@ -230,6 +236,50 @@ class TestFiles:
         with pytest.raises(DatabaseError, match=r"run 2 .* are not those of the store"):
             load_benchmark(filled, "one")
 
+    @pytest.mark.parametrize("is_deleted", [True, False])
+    def test_rows_whose_files_are_lost_are_written_again(
+        self, filled: sa.Engine, tmp_path: Path, is_deleted: bool
+    ) -> None:
+        rows = rows_of(filled)
+        folder = Path(str(seal_benchmark(filled, "one", tmp_path / "sealed").address))
+        load_benchmark(filled, "one")
+        if is_deleted:
+            shutil.rmtree(folder)
+        else:
+            (folder / "scores.parquet").write_bytes(b"damaged")
+        result = seal_benchmark(filled, "one", tmp_path / "again")
+        assert Path(str(result.address)).parent == tmp_path / "again"
+        unseal_benchmark(filled, "one")
+        assert rows_of(filled) == rows
+
+    def test_rows_that_are_unsealed_meanwhile_stay(
+        self, filled: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rows = rows_of(filled)
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        load_benchmark(filled, "one")
+        wait = sealing._without_readers
+
+        def unseal_first(engine: sa.Engine) -> Any:
+            unseal_benchmark(filled, "one")
+            return wait(engine)
+
+        monkeypatch.setattr(sealing, "_without_readers", unseal_first)
+        with pytest.raises(ConflictError, match="Nothing was removed"):
+            seal_benchmark(filled, "one", tmp_path / "sealed")
+        assert rows_of(filled) == rows
+
+    def test_folders_that_have_moved_together(
+        self, filled: sa.Engine, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        write_results(tmp_path / "more.csv", seed=3, models="f")
+        output(capsys, "ingest", "more.csv", "--benchmark", "one", "--metric", "accuracy", "--no-mlflow")
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        shutil.move(tmp_path / "sealed", tmp_path / "moved")
+        output(capsys, "unseal", "one", "--from", "moved")
+        assert count_rows(filled)[0] == 2 * 5 * 30 * 2 + 30 * 2
+
     def test_a_folder_that_has_moved_is_named(
         self, filled: sa.Engine, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -296,7 +346,12 @@ class TestStores:
         output(capsys, "db", "backup", "before.db")
         seal_benchmark(filled, "one", tmp_path / "sealed")
         output(capsys, "db", "backup", "sealed.db")
-        output(capsys, "db", "verify", url, "sqlite:///before.db")  # loads the rows
+        output(capsys, "db", "verify", url, "sqlite:///sealed.db")
+        with pytest.raises(SystemExit):
+            main(["db", "verify", url, "sqlite:///before.db"])
+        assert "Scores of one of the stores are in sealed files" in capsys.readouterr().err
+        assert load_benchmark(filled, "one") == 5
+        output(capsys, "db", "verify", url, "sqlite:///before.db")
         seal_benchmark(filled, "one", tmp_path / "sealed")
         output(capsys, "export", "archive", "--output", "archive.db")
         seal_benchmark(filled, "one", tmp_path / "sealed")
@@ -338,6 +393,53 @@ class TestStores:
             assert session.scalar(sa.text("SELECT count(*) FROM sealed_run")) == 0
 
     @pytest.mark.tampers
+    def test_views_of_other_programs_read_all_rows(
+        self, filled: sa.Engine, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with filled.begin() as connection:
+            connection.execute(sa.text("CREATE VIEW theirs AS SELECT value FROM score"))
+        for table in ("theirs", *(("score_1",) if filled.dialect.name == "postgresql" else ())):
+            statement = "sql", f"SELECT count(*) FROM {table}", "--format", "csv"
+            expected = output(capsys, *statement)
+            seal_benchmark(filled, "one", tmp_path / "sealed")
+            assert output(capsys, "sql", "SELECT count(*) FROM prompt", "--format", "csv").split()[1] == "60"
+            assert count_rows(filled)[0] == 5 * 30 * 2
+            assert output(capsys, *statement) == expected
+
+    @pytest.mark.tampers
+    def test_a_store_that_has_lost_the_table_is_reported(
+        self, filled: sa.Engine, url: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with filled.begin() as connection:
+            connection.execute(sa.text("DROP TABLE sealed_run"))
+        for words in (["doctor"], ["sql", "SELECT count(*) FROM score"], ["db", "check"]):
+            with pytest.raises(SystemExit) as end:
+                main(words)
+            assert end.value.code == 1
+            written = capsys.readouterr().err
+            assert "Traceback" not in written
+
+    def test_each_of_several_files_is_imported_once(
+        self, filled: sa.Engine, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        write_results(tmp_path / "a.csv", seed=3, models="fg")
+        write_results(tmp_path / "b.csv", seed=4, models="a", n_prompts=33)  # contradicts a sealed run
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main(["ingest", "a.csv", "b.csv", "--benchmark", "one", "--metric", "accuracy", "--no-mlflow"])
+        written = capsys.readouterr().err
+        assert end.value.code in (0, None)
+        assert written.count("a.csv (") == 1
+        assert "ingested before" not in written
+        assert list_contents_faults(filled) == []
+
+    def test_harnesses_store_their_results(self, filled: sa.Engine, url: str, tmp_path: Path) -> None:
+        seal_benchmark(filled, "one", tmp_path / "sealed")
+        path = write_results(tmp_path / "b.csv", seed=4, models="a", n_prompts=33)
+        assert len(store_files([path], database=url, benchmark="one")) == 1
+
+    @pytest.mark.tampers
     def test_damaged_rows_are_not_sealed(self, filled: sa.Engine, tmp_path: Path) -> None:
         with filled.begin() as connection:
             connection.execute(sa.text("UPDATE score SET value = 0.5 WHERE run_id = 2 AND trial = 1"))
@@ -362,3 +464,8 @@ class TestStores:
 )
 def test_statements_that_read_measurements(statement: str, expected: bool) -> None:
     assert reads_measurements(statement) == expected
+
+
+def test_the_error_reaches_other_processes() -> None:
+    error = pickle.loads(pickle.dumps(SealedRowsError("sqlite:///store.db", [1, 2])))
+    assert (error.url, error.run_ids) == ("sqlite:///store.db", [1, 2])

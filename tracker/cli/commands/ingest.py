@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
@@ -16,6 +17,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, limits_option, mlflow_options, parse_pairs
 from tracker.cli.output import inform, warn
 from tracker.cli.process import OF_COMMAND
+from tracker.cli.process.sealed_rows import run_with_sealed_rows
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.name_lists import join_names
@@ -310,8 +312,9 @@ def ingest_files(
         IDs of the runs that are new or were extended, and the number of files that could not be imported.
     """
     from tracker.ingest.parsing.detection import find_files
-    from tracker.ingest.pipeline import ingest_file
 
+    handling: dict[str, Any] = {"on_conflict": on_conflict, "dry_run": dry_run, "partial": partial}
+    handling |= {"new_metric": new_metric, "strict": strict, "format": format_name}
     run_ids: list[int] = []
     failed = 0
     passed_over: list[Path] = []
@@ -324,19 +327,7 @@ def ingest_files(
         try:
             if options.model and len(files) > 1:
                 _check_model(path, options, format_name, paths_by_model)
-            with progress(path.name) as advance:
-                result = ingest_file(
-                    engine,
-                    path,
-                    options,
-                    format=format_name,
-                    on_conflict=on_conflict,
-                    dry_run=dry_run,
-                    partial=partial,
-                    new_metric=new_metric,
-                    strict=strict,
-                    progress=advance,
-                )
+            result = run_with_sealed_rows(functools.partial(_import_file, engine, path, options, handling))
         except SuffrageError as error:
             inform(f"Error: {error}")
             failed += 1
@@ -348,6 +339,14 @@ def ingest_files(
         run_ids += result.changes.run_ids
         _print_changes(result)
     return run_ids, failed
+
+
+def _import_file(engine: Engine, path: Path, options: ReadOptions, handling: Mapping[str, Any]) -> IngestResult:
+    """Import a file, with a bar of its progress."""
+    from tracker.ingest.pipeline import ingest_file
+
+    with progress(path.name) as advance:
+        return ingest_file(engine, path, options, progress=advance, **handling)
 
 
 def _print_changes(result: IngestResult) -> None:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers
 from tracker.ingest.resolve.prompt_index import PROMPT, TASK
@@ -130,7 +131,7 @@ def load_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
     a: Any = Answer
     query = (
         sa.select(a.extraction, a.prompt_id, a.trial, a.text, a.probability, a.status)
-        .where(a.run_id == run_id)
+        .where(a.run_id == run_id, in_partitions_of_runs(session, Answer.__table__, [run_id]))  # type: ignore[attr-defined]
         .order_by(a.prompt_id, a.extraction, a.trial)
     )
     parts: dict[str, list[AnswerColumn]] = defaultdict(list)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from sqlmodel import select
 
+from tracker.connections.partitions import in_partitions_of_runs
 from tracker.errors import ConflictError
 from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, load_answers
 from tracker.ingest.write.bulk_rows import load_scores
@@ -22,7 +23,7 @@ from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
 from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, unpack
 from tracker.run_fields import run_values
 from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
-from tracker.schema import Answer, Run, RunSource, TaskScore
+from tracker.schema import Run, RunSource, TaskScore, metadata
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
 PromptNames = Callable[[ParsedRun, Sequence[int]], list[str]]
@@ -265,11 +266,11 @@ class StoredRuns:
 
     def _n_stored(self, run: Run) -> int:
         """Return the number of stored scores, answers and task scores of a run."""
-        counted = [
-            self.session.scalar(sa.select(sa.func.count()).select_from(table).where(table.run_id == run.id)) or 0  # type: ignore[arg-type]
-            for table in (Answer, TaskScore)
-        ]
-        return run.n_scores + sum(counted)
+        n_rows = run.n_scores
+        for table in (metadata.tables["answer"], metadata.tables["task_score"]):
+            of_run = table.c.run_id == run.id, in_partitions_of_runs(self.session, table, [run.id])  # type: ignore[list-item]
+            n_rows += self.session.scalar(sa.select(sa.func.count()).select_from(table).where(*of_run)) or 0
+        return n_rows
 
     def _stored_task_scores(self, run_id: int) -> dict[tuple[int, int], float]:
         rows = self.session.execute(

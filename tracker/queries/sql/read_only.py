@@ -26,6 +26,7 @@ from tracker.connections.store_url import format_url
 from tracker.database import create_unchecked_engine, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
 from tracker.integrity.sealed_rows import MOVED, raise_for_moved, reads_measurements
+from tracker.queries.sql import tables
 from tracker.queries.sql.leaderboard_columns import IntervalColumns, needs_intervals
 from tracker.queries.sql.statement_errors import (
     READING_ONLY,
@@ -55,6 +56,11 @@ LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\""
 # Tables and views with passwords or their hashes, and functions that read a table named in a text.
 SECRET = re.compile(r"pg_authid|pg_shadow|pg_subscription|pg_user_mapping|pg_largeobject|_to_xml|u&\"", re.IGNORECASE)
 READS_SECRETS = "SELECT has_table_privilege('pg_authid', 'SELECT')"
+
+RELATIONS = """
+SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^(pg_|information_schema)'
+"""
 
 SUPERUSER_HINT = (
     "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. Connect as a role "
@@ -218,12 +224,11 @@ def _read_sqlite(
     try:
         if intervals is not None:
             intervals.add_to_sqlite(raw)
-        if reads_measurements(statement, of_user=True):
-            if not raw.in_transaction:
-                raw.execute("BEGIN")
-            raise_for_moved(engine, [run for run, _ in raw.execute(MOVED)])
-        _guard_sqlite(raw, clock)
         explain = partial(_sqlite_error, clock=clock, statement=statement, engine=engine)
+        moved = _find_moved_sqlite(raw, explain)
+        _guard_sqlite(raw, clock)
+        if moved and _reads_measurements(raw, statement):
+            raise_for_moved(engine, moved)
         try:
             with clock:
                 cursor = raw.execute(statement)
@@ -234,6 +239,35 @@ def _read_sqlite(
         yield SqlResult(columns=tuple(c[0] for c in cursor.description), rows=_sqlite_rows(cursor, clock, explain))
     finally:
         raw.close()
+
+
+def _find_moved_sqlite(raw: sqlite3.Connection, explain: Callable[[sqlite3.Error], SqlError]) -> list[int]:
+    """Return the runs whose rows are in sealed files only, in the transaction of the statement."""
+    try:
+        if not raw.in_transaction:
+            raw.execute("BEGIN")
+        return [run for run, _ in raw.execute(MOVED)]
+    except sqlite3.Error as error:
+        raise explain(error) from error
+
+
+def _reads_measurements(raw: sqlite3.Connection, statement: str) -> bool:
+    """Return whether a statement reads scores or answers, also through views of other programs."""
+    tables = set()
+
+    def authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+        if action == sqlite3.SQLITE_READ:
+            tables.add((first or "").lower())
+        return _authorize(action, first, second, database, trigger)
+
+    raw.set_authorizer(authorize)
+    try:
+        raw.execute(f"EXPLAIN {statement}").close()
+    except (sqlite3.Error, sqlite3.Warning):  # what is wrong with the statement is explained when it runs
+        return reads_measurements(statement, of_user=True)
+    finally:
+        raw.set_authorizer(_authorize)
+    return not tables.isdisjoint(("score", "answer"))
 
 
 def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> None:
@@ -321,8 +355,11 @@ def _read_postgresql(
         if intervals is not None:
             intervals.add_to_postgresql(raw)
         warnings = _guard_postgresql(raw, statement, clock)
-        if reads_measurements(statement, of_user=True):
-            raise_for_moved(engine, [run for run, _ in raw.execute(MOVED)])
+        try:
+            if reads_measurements(statement, of_user=True) or _names_foreign_relation(raw, statement):
+                raise_for_moved(engine, [run for run, _ in raw.execute(MOVED)])
+        except psycopg.Error as error:
+            raise _postgresql_error(error, clock, statement, engine) from error
         try:
             with clock, raw.cursor() as cursor:
                 # Binary results go through the extended protocol, which admits one statement only.
@@ -361,6 +398,15 @@ def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Cloc
         role = "superusers" if is_superuser else "a role that may read passwords"
         raise SqlError(f"{match.group()} is not allowed for {role}. Connect as a role with read rights only.")
     return (SUPERUSER_HINT,) if is_superuser else ()
+
+
+def _names_foreign_relation(raw: psycopg.Connection[Any], statement: str) -> bool:
+    """Return whether a statement names a partition, or a table or view of another program, which may read scores."""
+    from tracker.schema.views import VIEWS
+
+    words = {word.lower() for word in re.findall(r"\w+", statement)}
+    known = {*vars(tables), *VIEWS}
+    return "u&" in statement.lower() or any(name.lower() in words - known for (name,) in raw.execute(RELATIONS))
 
 
 def _postgresql_rows(

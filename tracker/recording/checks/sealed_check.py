@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from tracker.copying.store_faults import StoreFault
-from tracker.errors import DatabaseError, SuffrageError
+from tracker.copying.store_files import UNREADABLE
+from tracker.errors import DatabaseError, SuffrageError, first_line
 from tracker.recording.sealing.sealed_files import FILES, MANIFEST, verify_files, verify_manifest
 from tracker.recording.sealing.storage import is_local, open_folder
 
@@ -22,7 +23,13 @@ def find_sealed_faults(connection: sa.Connection) -> Iterator[StoreFault]:
     Args:
         connection: an open transaction.
     """
-    for address, digest in connection.execute(sa.text(FOLDERS)).all():
+    try:
+        with connection.begin_nested():
+            folders = connection.execute(sa.text(FOLDERS)).all()
+    except UNREADABLE as error:
+        yield StoreFault(about=SEALED, sentence=f"the sealed runs cannot be read: {first_line(error)}")
+        return
+    for address, digest in folders:
         try:
             with open_folder(address, (MANIFEST, *FILES) if is_local(address) else (MANIFEST,)) as folder:
                 (verify_files if is_local(address) else verify_manifest)(folder, digest, address)
@@ -33,6 +40,10 @@ def find_sealed_faults(connection: sa.Connection) -> Iterator[StoreFault]:
 
 
 def count_sealed_runs(connection: sa.Connection) -> tuple[int, int]:
-    """Return the number of sealed runs, and of those whose rows are in the files only."""
-    n_runs, n_moved = connection.execute(sa.text(COUNTS)).one()
+    """Return the number of sealed runs, and of those whose rows are in the files only; none if they cannot be read."""
+    try:
+        with connection.begin_nested():
+            n_runs, n_moved = connection.execute(sa.text(COUNTS)).one()
+    except UNREADABLE:
+        return 0, 0
     return n_runs, n_moved

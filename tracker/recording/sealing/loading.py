@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from tracker.recording.sealing.sealed_files import (
     read_answers,
     read_scores,
     verify_files,
+    verify_manifest,
 )
 from tracker.recording.sealing.storage import open_folder
 from tracker.schema import metadata
@@ -83,8 +84,7 @@ def with_sealed_rows(
 
 
 def _load_needed(needed: SealedRowsError, progress: Progress) -> LoadedRows:
-    url = needed.engine.url.render_as_string(hide_password=False)
-    engine = create_unchecked_engine(url)  # the one of the error may be for reading only
+    engine = create_unchecked_engine(needed.url)
     try:
         return load_rows(engine, needed.run_ids, progress=progress)
     except DatabaseError as error:
@@ -109,7 +109,7 @@ def load_rows(
         engine: the store.
         run_ids: the runs; those that are in the store already, or not sealed, are left out.
         for_good: whether the runs are sealed no longer; the files stay.
-        new_address: folder or address of the files, if it is not the stored one.
+        new_address: folder or address of the files, or of the folder in which theirs are, if not the stored one.
         progress: called with the number of finished rows, and of all rows.
 
     Raises:
@@ -120,8 +120,9 @@ def load_rows(
     with ExitStack() as opened:
         places = {}
         for address, digest in {(row.address, row.digest) for row in folders}:
-            places[address] = opened.enter_context(open_folder(new_address or address, (MANIFEST, *FILES)))
-            verify_files(places[address], digest, new_address or address)
+            place = _find_folder(address, digest, new_address)
+            places[address] = opened.enter_context(open_folder(place, (MANIFEST, *FILES)))
+            verify_files(places[address], digest, place)
         with transaction(engine, exclusive=True) as session:
             loaded = _insert(session, places, run_ids, progress)
             if new_address and loaded.addresses:
@@ -129,6 +130,17 @@ def load_rows(
             if for_good:
                 _forget_files(session, run_ids)
     return loaded
+
+
+def _find_folder(address: str, digest: str, new_address: str | None) -> str:
+    """Return where the files of a folder are: at its new address, in a folder of its name there, or where it was."""
+    if new_address is None:
+        return address
+    for place in (new_address, f"{new_address}/{address.rsplit('/', 1)[-1]}", address):
+        with suppress(DatabaseError), open_folder(place, (MANIFEST,)) as folder:
+            verify_manifest(folder, digest, place)
+            return place
+    return new_address
 
 
 def _find_folders(session: Session, run_ids: Collection[int]) -> list[Any]:

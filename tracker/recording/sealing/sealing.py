@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -73,6 +73,7 @@ class _State:
         again: runs whose rows are in sealed files already, as they are in the store.
         fresh: runs whose rows are not.
         unfinished: runs that are being evaluated.
+        files: by run in ``again``, address and digest of its files.
     """
 
     facts: Mapping[int, Mapping[str, Any]]
@@ -80,6 +81,7 @@ class _State:
     again: tuple[int, ...]
     fresh: tuple[int, ...]
     unfinished: tuple[int, ...]
+    files: Mapping[int, tuple[str, str]]
 
     def pick(self, run_ids: Sequence[int]) -> dict[int, tuple[Any, str]]:
         """Return the checksums of some runs."""
@@ -112,7 +114,7 @@ def seal(engine: sa.Engine, benchmark: BenchmarkKey, address: str, progress: Pro
         OutputError: the files cannot be written.
     """
     with transaction(engine, write=False) as session:
-        state = _read_state(session, benchmark.id)
+        state = _without_lost_files(_read_state(session, benchmark.id))
         facts = _describe_store(session, benchmark)
     place, n_bytes, digest = None, 0, ""
     if state.fresh:
@@ -120,7 +122,8 @@ def seal(engine: sa.Engine, benchmark: BenchmarkKey, address: str, progress: Pro
     moved = (*state.fresh, *state.again)
     with _without_readers(engine) as session:
         latest = _read_state(session, benchmark.id)
-        if state.pick(moved) != latest.pick([run for run in moved if run in latest.facts]):
+        is_same = set(moved) <= {*latest.again, *latest.fresh} and set(state.again) <= set(latest.again)
+        if not is_same or state.pick(moved) != latest.pick(moved):
             raise ConflictError(f"{benchmark.label} changed while it was sealed. Nothing was removed: run it again.")
         n_scores, n_answers = _remove_rows(session, state, place, digest)
     if moved:
@@ -178,13 +181,14 @@ def _read_state(session: Session, benchmark_id: int) -> _State:
         sa.select(
             run.id, model.name.label("model"), run.condition, run.variant, run.label, run.n_scores, run.checksum,
             sealed.checksum.label("sealed"), sealed.answer_checksum, sealed.rows_in_store,
+            sealed.address, sealed.digest,
         )
         .join(tables.model, model.id == run.model_id)
         .outerjoin(tables.sealed_run, sealed.run_id == run.id)
         .where(run.benchmark_id == benchmark_id)
         .order_by(run.id)
     )  # fmt: skip
-    facts, again, fresh, unfinished = {}, [], [], []
+    facts, files, fresh, unfinished = {}, {}, [], []
     for row in session.execute(query):
         facts[row.id] = {name: getattr(row, name) for name in RUN_FACTS}
         answers = of_answers.get(row.id, NO_ROWS)
@@ -193,16 +197,30 @@ def _read_state(session: Session, benchmark_id: int) -> _State:
         if row.id in leased:
             unfinished.append(row.id)
         elif (row.sealed, row.answer_checksum) == (row.checksum, answers):
-            again.append(row.id)
+            files[row.id] = row.address, row.digest
         elif row.n_scores or answers != NO_ROWS:
             fresh.append(row.id)
     return _State(
         facts=facts,
         answers={run_id: words for run_id, words in of_answers.items() if run_id in facts},
-        again=tuple(again),
+        again=tuple(files),
         fresh=tuple(fresh),
         unfinished=tuple(unfinished),
+        files=files,
     )
+
+
+def _without_lost_files(state: _State) -> _State:
+    """Return the state in which runs whose sealed files are missing or damaged are to be written anew."""
+    lost = set()
+    for address, digest in set(state.files.values()):
+        try:
+            with open_folder(address, (MANIFEST, *FILES)) as folder:
+                verify_files(folder, digest, address)
+        except DatabaseError:
+            lost |= {run for run, files in state.files.items() if files == (address, digest)}
+    again = tuple(run for run in state.again if run not in lost)
+    return replace(state, again=again, fresh=tuple(sorted({*state.fresh, *lost})))
 
 
 def _describe_store(session: Session, benchmark: BenchmarkKey) -> dict[str, Any]:
@@ -292,7 +310,9 @@ def _remove_rows(session: Session, state: _State, address: str | None, digest: s
                 terms = table.c.run_id.in_(part), in_partitions_of_runs(session, table, part)
                 result: Any = session.execute(sa.delete(table).where(*terms))
                 counts[table.name] += result.rowcount
-        session.execute(sa.update(sealed).where(sealed.c.run_id.in_(part)).values(rows_in_store=False))
+        marked: Any = session.execute(sa.update(sealed).where(sealed.c.run_id.in_(part)).values(rows_in_store=False))
+        if marked.rowcount != len(part):
+            raise ConflictError("Runs were unsealed while they were sealed. Nothing was removed: run it again.")
     return counts["score"], counts["answer"]
 
 
