@@ -87,7 +87,7 @@ def run(connection):
             for statement in format_functions(connection):
                 connection.exec_driver_sql(statement.replace("%", "%%"))
             create_postgresql_triggers(connection)
-            give_objects_to_owner(connection, [*VIEWS, SEARCH_INDEX, "sealed_run", "sealed_metric"])
+            give_objects_to_owner(connection, [*VIEWS, SEARCH_INDEX])
         if after != before:
             replace_checksums(connection)
         else:

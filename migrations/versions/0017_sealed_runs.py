@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
+from tracker.connections.partition_conversion import give_to_owner
 from tracker.errors import DatabaseError
 
 revision = "0017"
@@ -76,9 +77,10 @@ def upgrade():
         sa.PrimaryKeyConstraint("run_id", "metric_id", name=op.f("pk_sealed_metric")),
         comment="Number and mean of the scores of a sealed run under a metric",
     )
-
     if op.get_bind().dialect.name == "postgresql":
         op.execute(LIKE_RUN)
+        for table in ("sealed_run", "sealed_metric"):
+            give_to_owner(op.get_bind(), "run", f"TABLE {table}")
 
 
 def downgrade():

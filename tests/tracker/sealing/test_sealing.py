@@ -247,8 +247,8 @@ class TestFiles:
             shutil.rmtree(folder)
         else:
             (folder / "scores.parquet").write_bytes(b"damaged")
-        result = seal_benchmark(filled, "one", tmp_path / "again")
-        assert Path(str(result.address)).parent == tmp_path / "again"
+        result = seal_benchmark(filled, "one", tmp_path / "sealed")
+        assert Path(str(result.address)).name == folder.name + ("" if is_deleted else "-1")
         unseal_benchmark(filled, "one")
         assert rows_of(filled) == rows
 

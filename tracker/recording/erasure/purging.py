@@ -26,15 +26,24 @@ def purge(engine: sa.Engine) -> None:
                 for table in TABLES:
                     connection.exec_driver_sql(f"VACUUM (FULL) {table}")
             return
-        with engine.connect() as connection:
-            raw: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
-            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-                rows = raw.execute(statement).fetchall()
-            if rows and rows[0][0]:
-                raise sqlite3.OperationalError("database is locked")
+        rewrite_file(engine)
     except (sqlite3.Error, exc.DBAPIError) as error:
         reason = explain_driver_error(error, engine)
         raise DatabaseError(
             f"The texts are erased, but the files of the store may still hold them: {reason} "
             "End other programs that use the store, and run the same command again."
         ) from error
+
+
+def rewrite_file(engine: sa.Engine) -> None:
+    """Rewrite a SQLite file without its free pages, and empty its log.
+
+    Raises:
+        sqlite3.OperationalError: another program uses the store.
+    """
+    with engine.connect() as connection:
+        raw: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            rows = raw.execute(statement).fetchall()
+        if rows and rows[0][0]:
+            raise sqlite3.OperationalError("database is locked")

@@ -24,6 +24,7 @@ from tracker.integrity.stored_checksums import iterate_words, read_checksums
 from tracker.private_files.temporary import temporary_folder
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.sql import arrow, tables
+from tracker.recording.erasure.purging import rewrite_file
 from tracker.recording.sealing.loading import Progress, ignore_progress
 from tracker.recording.sealing.sealed_files import (
     FILES,
@@ -88,6 +89,23 @@ class _State:
         return {run: (self.facts[run]["checksum"], self.answers.get(run, NO_ROWS)) for run in run_ids}
 
 
+@dataclass(frozen=True, kw_only=True)
+class _WrittenFiles:
+    """A new folder with sealed files.
+
+    Attributes:
+        address: of the folder.
+        digest: SHA-256 of its manifest.
+        n_bytes: size of its files.
+        n_answers: by run.
+    """
+
+    address: str
+    digest: str
+    n_bytes: int
+    n_answers: Mapping[int, int]
+
+
 def find_sealed_folder(session: Session, benchmark_id: int) -> str | None:
     """Return the folder in which a benchmark was sealed last; None if it is not sealed."""
     sealed, run = tables.sealed_run.c, tables.run.c
@@ -114,26 +132,28 @@ def seal(engine: sa.Engine, benchmark: BenchmarkKey, address: str, progress: Pro
         OutputError: the files cannot be written.
     """
     with transaction(engine, write=False) as session:
-        state = _without_lost_files(_read_state(session, benchmark.id))
-        facts = _describe_store(session, benchmark)
-    place, n_bytes, digest = None, 0, ""
+        state = _read_state(session, benchmark.id)
+        description = _describe_store(session, benchmark)
+    state, written = _without_lost_files(state), None
     if state.fresh:
-        place, n_bytes, digest = _write(engine, benchmark, state, facts, address, progress)
+        written = _write(engine, benchmark, state, description, address, progress)
     moved = (*state.fresh, *state.again)
     with _without_readers(engine) as session:
         latest = _read_state(session, benchmark.id)
         is_same = set(moved) <= {*latest.again, *latest.fresh} and set(state.again) <= set(latest.again)
         if not is_same or state.pick(moved) != latest.pick(moved):
             raise ConflictError(f"{benchmark.label} changed while it was sealed. Nothing was removed: run it again.")
-        n_scores, n_answers = _remove_rows(session, state, place, digest)
+        if written is not None:
+            _record_files(session, state, written)
+        n_scores, n_answers = _remove_rows(session, moved)
     if moved:
         _return_space(engine)
     return SealResult(
-        address=place,
+        address=written.address if written else None,
         n_runs=len(moved),
         n_scores=n_scores,
         n_answers=n_answers,
-        n_bytes=n_bytes,
+        n_bytes=written.n_bytes if written else 0,
         unfinished=state.unfinished,
     )
 
@@ -237,8 +257,8 @@ def _write(
     description: Mapping[str, Any],
     address: str,
     progress: Progress,
-) -> tuple[str, int, str]:
-    """Write the files, read them back, and move them to their place; return it, their size, and their digest."""
+) -> _WrittenFiles:
+    """Write the files, read them back, and move them to their place."""
     total = sum(state.facts[run]["n_scores"] for run in state.fresh)
     done = 0
 
@@ -271,26 +291,24 @@ def _write(
         place = write_folder(address, name, folder)
     with open_folder(place, (MANIFEST, *FILES)) as copy:
         verify_files(copy, digest, place)
-    return place, n_bytes, digest
+    n_answers = {run["run"]: run["n_answers"] for run in runs}
+    return _WrittenFiles(address=place, digest=digest, n_bytes=n_bytes, n_answers=n_answers)
 
 
-def _remove_rows(session: Session, state: _State, address: str | None, digest: str) -> tuple[int, int]:
-    """Remove the rows of runs that are in sealed files; return the numbers of scores and answers."""
-    sealed, metric = metadata.tables["sealed_run"], metadata.tables["sealed_metric"]
-    score, answer = metadata.tables["score"], metadata.tables["answer"]
-    counts = {"score": 0, "answer": 0}
+def _record_files(session: Session, state: _State, written: _WrittenFiles) -> None:
+    """Record which files hold the rows of runs, and what is known of the rows without them."""
+    sealed, metric, score = (metadata.tables[name] for name in ("sealed_run", "sealed_metric", "score"))
     for part in split_keys(state.fresh):
-        n_answers = _count_answers(session, part)
         for table in (metric, sealed):
             session.execute(sa.delete(table).where(table.c.run_id.in_(part)))
         rows = [
             {
                 "run_id": run,
-                "address": address,
-                "digest": digest,
+                "address": written.address,
+                "digest": written.digest,
                 "checksum": state.facts[run]["checksum"],
                 "answer_checksum": state.answers.get(run, NO_ROWS),
-                "n_answers": n_answers.get(run, 0),
+                "n_answers": written.n_answers[run],
                 "rows_in_store": True,
                 "sealed": now(),
             }
@@ -304,9 +322,14 @@ def _remove_rows(session: Session, state: _State, address: str | None, digest: s
             .group_by(s.run_id, s.metric_id)
         )
         session.execute(sa.insert(metric).from_select(["run_id", "metric_id", "n_scores", "mean"], means))
-    for part in split_keys([*state.fresh, *state.again]):
+
+
+def _remove_rows(session: Session, run_ids: Sequence[int]) -> tuple[int, int]:
+    """Remove the rows of runs that are in sealed files; return the numbers of scores and answers."""
+    sealed, counts = metadata.tables["sealed_run"], {"score": 0, "answer": 0}
+    for part in split_keys(run_ids):
         with unrecorded(session.connection()):
-            for table in (score, answer):
+            for table in (metadata.tables["score"], metadata.tables["answer"]):
                 terms = table.c.run_id.in_(part), in_partitions_of_runs(session, table, part)
                 result: Any = session.execute(sa.delete(table).where(*terms))
                 counts[table.name] += result.rowcount
@@ -314,13 +337,6 @@ def _remove_rows(session: Session, state: _State, address: str | None, digest: s
         if marked.rowcount != len(part):
             raise ConflictError("Runs were unsealed while they were sealed. Nothing was removed: run it again.")
     return counts["score"], counts["answer"]
-
-
-def _count_answers(session: Session, run_ids: Sequence[int]) -> dict[int, int]:
-    answer = tables.answer
-    terms = answer.c.run_id.in_(run_ids), in_partitions_of_runs(session, answer, run_ids)
-    query = sa.select(answer.c.run_id, sa.func.count()).where(*terms).group_by(answer.c.run_id)
-    return {run: n for run, n in session.execute(query)}  # noqa: C416
 
 
 def _return_space(engine: sa.Engine) -> None:
@@ -335,10 +351,7 @@ def _return_space(engine: sa.Engine) -> None:
                 for table in ("score", "answer"):
                     connection.exec_driver_sql(f"VACUUM (ANALYZE) {table}")
             return
-        with engine.connect() as connection:
-            raw: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
-            raw.execute("VACUUM")
-            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        rewrite_file(engine)
     except (sqlite3.Error, exc.DBAPIError) as error:
         reason = explain_driver_error(error, engine)
         raise DatabaseError(

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,10 @@ def is_local(address: str) -> bool:
 
 
 def write_folder(address: str, name: str, files: Path) -> str:
-    """Copy finished files into a new folder, which only its owner can read; an equal folder stays as it is.
+    """Copy finished files into a new folder, which only its owner can read.
+
+    An equal folder stays as it is. A local folder of the same name with other files, such as damaged ones, stays too:
+    the new one gets a number.
 
     Args:
         address: of the folder in which the new one is made; normalized.
@@ -55,7 +59,7 @@ def write_folder(address: str, name: str, files: Path) -> str:
     Raises:
         OutputError: it cannot be written.
     """
-    names = sorted(path.name for path in files.iterdir())
+    names = (path.name for path in files.iterdir())
     ordered = sorted(names, key=lambda file_name: (file_name.endswith(".json"), file_name))
     if not is_local(address):
         place = f"{address}/{name}"
@@ -67,19 +71,21 @@ def write_folder(address: str, name: str, files: Path) -> str:
         except Exception as error:
             raise OutputError(f"{place} cannot be written: {first_line(error)}.") from error
         return place
-    target = Path(address) / name
+    parent = Path(address)
+    numbered = (parent / (f"{name}-{number}" if number else name) for number in count())
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir():
+        parent.mkdir(parents=True, exist_ok=True)
+        target = next(place for place in numbered if not place.exists() or _are_equal(place, files))
+        if target.exists():
             return str(target)
         with unfinished_output(target, is_folder=True, mode=_FOLDER_MODE) as unfinished:
             for file_name in ordered:
                 _copy_durably(files / file_name, unfinished / file_name)
             _sync_folder(unfinished)
             unfinished.rename(target)
-            _sync_folder(target.parent)
+            _sync_folder(parent)
     except OSError as error:
-        raise OutputError(f"{target} cannot be written: {error.strerror or error}.") from error
+        raise OutputError(f"{parent / name} cannot be written: {error.strerror or error}.") from error
     return str(target)
 
 
@@ -116,6 +122,14 @@ def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _are_equal(folder: Path, files: Path) -> bool:
+    """Return whether a folder has the same files as another."""
+    places = {path.name: folder / path.name for path in files.iterdir()}
+    return all(
+        place.is_file() and hash_file(place) == hash_file(files / file_name) for file_name, place in places.items()
+    )
 
 
 def _open_system(address: str) -> tuple[Any, str]:
