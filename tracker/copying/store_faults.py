@@ -13,6 +13,7 @@ from tracker.database import find_file_damage, find_stray_rows
 from tracker.errors import first_line
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.integrity.free_list import find_free_list_faults
+from tracker.integrity.sealed_rows import IGNORED
 from tracker.integrity.verification import ContentFault, find_content_faults
 
 SCORES = "score"
@@ -56,6 +57,8 @@ class LargeTableResults:
 def find_store_faults(connection: sa.Connection, large: LargeTableResults | None = None) -> Iterator[StoreFault]:
     """Yield what is wrong with the rows of a store of this version; nothing if it is sound.
 
+    Of sealed runs, the rows in the store are compared.
+
     Args:
         connection: a transaction that sees one state of the store.
         large: checks of large tables that are done already.
@@ -66,11 +69,15 @@ def find_store_faults(connection: sa.Connection, large: LargeTableResults | None
         ("scores", _find_changed_scores),
     )
     for about, find in checks:
+        is_ignored = connection.get_execution_options().get(IGNORED, False)
+        connection.execution_options(**{IGNORED: True})
         try:
             with connection.begin_nested():  # PostgreSQL reads no further after an error
                 faults = list(find(connection, large))
         except UNREADABLE as error:
             faults = [StoreFault(about=about, sentence=f"the store cannot be read: {first_line(error)}")]
+        finally:
+            connection.execution_options(**{IGNORED: is_ignored})
         yield from faults
 
 
