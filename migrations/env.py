@@ -16,7 +16,7 @@ from tracker.integrity.stored_checksums import replace_checksums, replace_local_
 from tracker.schema.partition_functions import format_functions
 from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.schema.search_index import restore_search_index
-from tracker.schema.views import VIEWS
+from tracker.schema.views import VIEWS, format_views
 
 # PostgreSQL enforces the first two by triggers on whole statements; see 0001. The others name the benchmark there, by
 # which the tables are partitioned; see 0015.
@@ -80,8 +80,8 @@ def run(connection):
         context.run_migrations()
     after = context.get_context().get_current_heads()
     if not comparing and after == (known_versions()[-1],):
-        for statement in VIEWS.values():
-            connection.exec_driver_sql(statement.replace("%", "%%"))
+        for statement in format_views(connection.dialect.name):
+            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
         restore_search_index(connection)
         if connection.dialect.name == "postgresql":
             for statement in format_functions(connection):

@@ -1,4 +1,4 @@
--- Tables of PostgreSQL stores of version 0017;
+-- Tables of PostgreSQL stores of version 0018;
 
 CREATE FUNCTION @.attach_partition(parent text, benchmark integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1440,5 +1440,5 @@ REVOKE ALL ON FUNCTION @.finish_partition(parent regclass, prefix text, benchmar
 
 REVOKE ALL ON FUNCTION @.keep_for_owner(name text) FROM PUBLIC;
 
-INSERT INTO @.suffrage_version VALUES ('0017');
+INSERT INTO @.suffrage_version VALUES ('0018');
 

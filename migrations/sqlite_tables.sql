@@ -1,4 +1,4 @@
--- Tables of SQLite stores of version 0017;
+-- Tables of SQLite stores of version 0018;
 
 CREATE TABLE suffrage_version (
 	version_num VARCHAR(32) NOT NULL, 
@@ -176,8 +176,8 @@ CREATE TABLE "run" (
 	reason VARCHAR, unverified VARCHAR, 
 	CONSTRAINT fk_run_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
 	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
-	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
 	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
+	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
 	CONSTRAINT ck_run_status CHECK (status IN ('partial', 'complete', 'hidden', 'superseded')), 
 	CONSTRAINT fk_run_superseded_by_run FOREIGN KEY(superseded_by) REFERENCES run (id)
 );
@@ -365,8 +365,8 @@ CREATE TABLE "answer" (
 	probability DOUBLE, 
 	status VARCHAR NOT NULL, 
 	CONSTRAINT pk_answer PRIMARY KEY (run_id, prompt_id, extraction, trial), 
-	CONSTRAINT fk_answer_prompt_id_prompt FOREIGN KEY(prompt_id) REFERENCES prompt (id), 
 	CONSTRAINT fk_answer_run_id_run FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_answer_prompt_id_prompt FOREIGN KEY(prompt_id) REFERENCES prompt (id), 
 	CONSTRAINT ck_answer_status CHECK (status IN ('ok', 'error', 'empty', 'truncated'))
 )
  WITHOUT ROWID
@@ -423,5 +423,5 @@ INSERT INTO sqlite_sequence VALUES ('finding', 0);
 
 INSERT INTO sqlite_sequence VALUES ('run', 0);
 
-INSERT INTO suffrage_version VALUES ('0017');
+INSERT INTO suffrage_version VALUES ('0018');
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from tracker.integrity.change_triggers import create_postgresql_triggers
 from tracker.schema.search_index import create_search_index
 from tracker.schema.table import metadata
-from tracker.schema.views import VIEWS
+from tracker.schema.views import format_views
 
 HEADINGS = {
     "sqlite": "-- Tables of SQLite stores of version ",
@@ -52,8 +52,8 @@ def create_tables(connection: sa.Connection, folder: Path, version: str) -> bool
         parts = [statements.replace(SCHEMA, f"{schema}.")]  # one message to the server
     for part in parts:
         connection.exec_driver_sql(part, execution_options={"no_parameters": True})
-    for statement in VIEWS.values():
-        connection.exec_driver_sql(statement.replace("%", "%%"))  # as the migrations create them
+    for statement in format_views(engine):
+        connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
     create_search_index(connection)
     if engine == "postgresql":
         create_postgresql_triggers(connection)

@@ -18,7 +18,7 @@ class ReportedScore:
     """A number that a harness reports about a task.
 
     `tracker.ingest.parsing.reported_scores` compares it with the number computed from the rows. It becomes a task score
-    if the rows do not average to it, or if there are none.
+    if the rows do not average to it, or if there are none; without a task, it is only compared.
 
     Attributes:
         run: the run; None for all runs of the file.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +62,13 @@ def count_scans(engine: sa.Engine) -> dict[str, int]:
         "WHERE relname ~ '^(score|answer)_[0-9]+$'"
     )
     return dict(query(engine, sql))  # type: ignore[arg-type]
+
+
+def list_nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All nodes of a plan of PostgreSQL."""
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from list_nodes(part)
 
 
 class TestPlaceOfRows:
@@ -212,6 +220,12 @@ class TestReads:
             pytest.param(lambda store: store.compare("first", "a", "b"), id="compare"),
             pytest.param(lambda store: store.performance_matrix("first"), id="matrix"),
             pytest.param(lambda store: store.analyze("prompt-correlation", "first", n_permutations=9), id="analysis"),
+            *(
+                pytest.param(
+                    lambda store, view=view: store.sql(f"SELECT * FROM {view} WHERE benchmark = 'first'"), id=view
+                )
+                for view in ("leaderboard", "run_history")
+            ),
         ],
     )
     def test_a_query_of_a_benchmark_reads_no_partition_of_another(self, two: sa.Engine, read: Read) -> None:
@@ -226,6 +240,20 @@ class TestReads:
             "score_2": 0, "answer_2": 0,
         }  # fmt: skip
         assert after["score_1"] > before["score_1"]
+
+    def test_a_view_reads_the_scores_of_a_benchmark_at_most_twice(self, two: sa.Engine, tmp_path: Path) -> None:
+        """After ANALYZE, with as many scores as let PostgreSQL prefer other joins than with few."""
+        path, n_prompts = tmp_path / "scores.csv", 5000
+        prompts = ",".join(f"q{n}" for n in range(n_prompts))
+        rows = [f"m{m},{','.join(str((m * n) % 3 % 2) for n in range(n_prompts))}" for m in range(20)]
+        path.write_text("\n".join([f"model,{prompts}", *rows]))
+        with Store(connect(two.url.render_as_string(hide_password=False))) as store:
+            store.ingest(path, benchmark="large")
+        execute(two, "ANALYZE")
+        for view in ("leaderboard", "run_history"):
+            [(plan,)] = query(two, f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {view} WHERE benchmark = 'large'")
+            nodes = list(list_nodes(plan[0]["Plan"]))
+            assert 1 <= sum(node["Actual Loops"] for node in nodes if node.get("Relation Name") == "score_3") <= 2
 
     def test_planning_a_query_of_a_benchmark_locks_no_partition_of_another(self, two: sa.Engine) -> None:
         locked = "SELECT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'"

@@ -14,7 +14,7 @@ from sound.evalplus import CODE, OLD, solution
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats import evalplus
-from tracker.ingest.measurement import Answers, Measurement, ParsedFile, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.detection import parse_file
 
 NAME = "org--model_vllm_temp_0.8.eval_results.json"
@@ -66,6 +66,14 @@ class TestScores:
         content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
         (warning,) = (message for message in read(tmp_path, content).warnings if "reports" in message)
         assert warning == ("the file reports pass@1 (base) as 0.9, but its scores give 0.333333; the run is unverified")
+
+    def test_a_reported_pass_at_1_without_a_status_is_a_warning(self, tmp_path: Path) -> None:
+        content = {"eval": {"Mbpp/2": [solution("Mbpp/2", "pass", None)]}, "pass_at_k": {"plus": {"pass@1": 0.5}}}
+        reading = read(tmp_path, content)
+        assert scores(reading) == {"pass_base": {("Mbpp/2", 0): 1}}
+        assert not any(isinstance(block, TaskScores) for block in reading.measurements)
+        expected = "pass@1 (plus): reported as 0.5, but the file has no scores to compute it from; not stored"
+        assert expected in reading.warnings
 
     def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, errored="wrong", empty="missing")

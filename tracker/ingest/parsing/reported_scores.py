@@ -126,7 +126,7 @@ class ReportedScores:
                 self._compare(reported, rows)
             elif reported.aggregations and reported.is_stored and all(task in self._names for task in reported.tasks):
                 without_rows.append(reported)
-            if reported.is_stored and (rows is None or not reported.is_mean_of_rows):
+            if reported.is_stored and reported.tasks and (rows is None or not reported.is_mean_of_rows):
                 stored.append(reported)
         without_rows = without_rows if n_prompts else []
         if without_rows and not n_scores:
@@ -135,7 +135,7 @@ class ReportedScores:
             raise BadInputError(path, problem, advice="Ingest the file as the harness wrote it, with all its fields.")
         yield from _as_task_scores(stored)
         texts = [f"{difference.text}; the run is unverified" for difference in self.differences]
-        texts += [f"{_describe(reported)}: only the task score was read" for reported in without_rows]
+        texts += [f"{_describe(reported)}: {_explain_without_rows(reported)}" for reported in without_rows]
         yield from texts[:MAX_LISTED]
         if len(texts) > MAX_LISTED:
             yield f"and {len(texts) - MAX_LISTED:,} more reported scores like these"
@@ -220,6 +220,13 @@ def _describe(reported: ReportedScore) -> str:
     """Return the name of a reported score, with its task."""
     name = reported.name or reported.metric.name
     return f"{name} of {reported.tasks[0]}" if len(reported.tasks) == 1 else name
+
+
+def _explain_without_rows(reported: ReportedScore) -> str:
+    """Return what became of a reported score without rows."""
+    if reported.tasks:
+        return "only the task score was read"
+    return f"reported as {reported.value:g}, but the file has no scores to compute it from; not stored"
 
 
 def _as_task_scores(stored: Sequence[ReportedScore]) -> Iterator[TaskScores]:
