@@ -30,6 +30,7 @@ class InputLimits:
         columns: columns of a table.
         nesting: depth of lists and objects in JSON or YAML.
         members: files in an archive, and nodes of a YAML file.
+        runs: runs of a file, and so models of a table.
     """
 
     bytes: int = 64_000_000_000
@@ -39,6 +40,7 @@ class InputLimits:
     columns: int = 100_000
     nesting: int = 200
     members: int = 300_000
+    runs: int = 20_000
 
     def allow(self, packed: int) -> int:
         """Return the number of bytes that a file of this size may expand to."""

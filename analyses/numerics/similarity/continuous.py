@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from analyses.numerics.similarity.cosine_distributions import CosineDistribution
 from analyses.numerics.similarity.cosine_layout import CosineLayout
 from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
-from analyses.numerics.similarity.expected_bins import ExpectedBins
+from analyses.numerics.similarity.expected_bins import ExpectedBins, SeenBins
 from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (
@@ -67,9 +68,9 @@ class CosineDraws:
         return split_blocks(self.n_permutations, max(1, min(20, 20_000_000 // (self.layout.n_pairs + 1))))
 
     @cached_property
-    def _seen_bins(self) -> NDArray[np.bool_]:
+    def _seen_bins(self) -> SeenBins:
         """The bins that held percentiles so far."""
-        return np.zeros(BINS, np.bool_)
+        return SeenBins()
 
     def _expected_bins(self) -> ExpectedBins:
         return ExpectedBins(self._seen_bins)
@@ -116,8 +117,8 @@ def _compare_with_draws(draws: CosineDraws) -> SimilarityTests:
 
 def _test(i: int, draws: CosineDraws, drawn: list[CosineDistribution], reason: str) -> SimilarityTest:
     layout, observed, name = draws.layout, draws.observed, draws.layout.names[i]
-    counts = observed.counts(name)
-    pooled = np.zeros_like(counts)
+    counts: NDArray[Any] = observed.counts(name).astype(np.float64 if layout.is_weighted else np.int64)
+    pooled: NDArray[Any] = np.zeros_like(counts)
     for draw in drawn:
         pooled += draw.counts(name)
     block_counts = np.empty((min(MAX_DRAWS, len(drawn)), BINS), counts.dtype)

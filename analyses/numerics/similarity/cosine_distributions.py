@@ -15,7 +15,7 @@ from analyses.numerics.similarity.expected_bins import ExpectedBins
 from analyses.numerics.similarity.weighted_distributions import REACHED
 
 Counts = NDArray[Any]
-"""int64, or float64 where rows have weights."""
+"""Integers, or float64 where rows have weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _collect(
     weights: NDArray[np.float64],
     layout: CosineLayout,
     is_selected: NDArray[np.bool_],
-    counts: NDArray[np.int64],
+    counts: NDArray[np.integer[Any]],
     expected: ExpectedBins,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The cosines of a table in selected bins, and the weights of their pairs, after its pairs have been binned."""

@@ -67,6 +67,11 @@ class CosineLayout:
         return self.weights.size > 0
 
     @property
+    def count_type(self) -> type[np.integer[Any]]:
+        """Of the pairs in a bin: half as much memory is read and written where it can count all pairs."""
+        return np.int32 if self.n_pairs <= np.iinfo(np.int32).max else np.int64
+
+    @property
     def width(self) -> float:
         """Of a bin."""
         return (1.0 - self.lowest) / BINS
@@ -85,6 +90,8 @@ class CosineLayout:
 
     def zero_pairs(self, scores: NDArray[np.float64]) -> int:
         """Pairs that share a cell and have a row whose scores are all zero."""
+        if "cosine_nonzero" not in self.names:
+            return 0
         is_zero = ~scores.any(axis=1)
         if not is_zero.any():
             return 0
@@ -124,7 +131,8 @@ class CosineLayout:
         """
         n_rows = scores.shape[0] if by_row else 0
         n_masses = BINS if weights.size else 0
-        bins = CosineBins(np.zeros(BINS, np.int64), np.zeros(2), np.zeros(n_masses), np.zeros(n_rows), np.zeros(n_rows))
+        counts, masses = np.zeros(BINS, self.count_type), np.zeros(n_masses)
+        bins = CosineBins(counts, np.zeros(2), masses, np.zeros(n_rows), np.zeros(n_rows))
         bin_cosines(self._rows(scores, weights), bins, collected or make_room(np.zeros(BINS, np.bool_), 0))
         return bins
 
@@ -135,7 +143,7 @@ class CosineLayout:
         collected = make_room(is_selected, n)
         if n:
             nothing = np.zeros(0)
-            bins = CosineBins(np.zeros(0, np.int64), nothing, nothing, nothing, nothing)
+            bins = CosineBins(np.zeros(0, self.count_type), nothing, nothing, nothing, nothing)
             bin_cosines(self._rows(scores, weights), bins, collected)
         return collected.cosines, collected.masses
 

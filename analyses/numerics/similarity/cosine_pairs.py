@@ -13,6 +13,9 @@ BINS = 1 << 14
 """Bins from the least possible cosine to 1. KS distances are taken at their edges
 and are at most the largest share of one bin below the distance at every point."""
 
+ALMOST_ONE = 1.0 - 2.0**-50
+"""Cosines from here on are 1: those of equal rows are four roundings below it at most."""
+
 
 class CosineRows(NamedTuple):
     """A table of scores.
@@ -54,7 +57,7 @@ class CosineBins(NamedTuple):
     """What `bin_cosines` fills.
 
     Attributes:
-        counts: ``(BINS,)`` int64, pairs in each bin.
+        counts: ``(BINS,)`` int32 or int64, pairs in each bin.
         moments: ``(2,)`` float64, the sum of 1 - similarity and of its square, weighted where rows are; rows that vary
             together have similarities near 1, and their variance would drown in rounding if taken around 0.
         masses: ``(BINS,)`` float64, the weight of the pairs in each bin; or ``(0,)``.
@@ -74,8 +77,8 @@ class CosineSpace(NamedTuple):
 
     Attributes:
         cosines: ``(PANEL, n_tiles * LANES)``, first the dot products.
-        right: ``(n,)``, squares of all rows under the pattern of the row.
-        left: ``(n_patterns,)``, square of the row under each pattern.
+        right: ``(n,)``, inverse norms of all rows under the pattern of the row; 0 for those of a row of zeros.
+        left: ``(n_patterns,)``, inverse norm of the row under each pattern.
         overlap: ``(n_patterns,)``, columns that its pattern shares with each.
         places: ``(n,)`` int32, the bins of the cosines of one row.
     """
@@ -95,13 +98,19 @@ def _new_space(rows: Any) -> Any:
 
 
 @jit
+def _inverse_norm(scores: Any, pattern: Any) -> float:
+    """Of a row under a pattern; 0 for zeros."""
+    total = 0.0
+    for column in range(scores.size):
+        total += scores[column] * scores[column] * pattern[column]
+    return 1.0 / np.sqrt(total) if total > 0.0 else 0.0
+
+
+@jit
 def _enter_group(rows: Any, g: int, space: Any) -> None:
-    """Squares of all rows, and shared columns, for the rows of one pattern."""
+    """Inverse norms of all rows, and shared columns, for the rows of one pattern."""
     for j in range(rows.scores.shape[0]):
-        total = 0.0
-        for column in range(rows.scores.shape[1]):
-            total += rows.scores[j, column] * rows.scores[j, column] * rows.patterns[g, column]
-        space.right[j] = total
+        space.right[j] = _inverse_norm(rows.scores[j], rows.patterns[g])
     for h in range(rows.patterns.shape[0]):
         total = 0.0
         for column in range(rows.patterns.shape[1]):
@@ -111,12 +120,9 @@ def _enter_group(rows: Any, g: int, space: Any) -> None:
 
 @jit
 def _enter_row(rows: Any, i: int, space: Any) -> None:
-    """Squares of one row."""
+    """Inverse norms of one row."""
     for h in range(rows.patterns.shape[0]):
-        total = 0.0
-        for column in range(rows.scores.shape[1]):
-            total += rows.scores[i, column] * rows.scores[i, column] * rows.patterns[h, column]
-        space.left[h] = total
+        space.left[h] = _inverse_norm(rows.scores[i], rows.patterns[h])
 
 
 @jit
@@ -128,8 +134,8 @@ def _cosines(rows: Any, i: int, h: int, place: int, space: Any) -> Any:
     cosines, right = space.cosines[place, first:stop], space.right[first:stop]
     left = space.left[h]
     for x in range(cosines.size):
-        size = np.sqrt(left * right[x])
-        cosines[x] = min(1.0, max(rows.lowest, cosines[x] / size)) if size > 0.0 else 0.0
+        cosine = cosines[x] * (left * right[x])
+        cosines[x] = max(rows.lowest, cosine) if cosine < ALMOST_ONE else 1.0
     return cosines, first
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +17,26 @@ MIN_ROOM = 1024
 """Least room for collected cosines."""
 
 
+@dataclass
+class SeenBins:
+    """The bins that held percentiles of draws so far; shared by all threads, and changed.
+
+    Attributes:
+        is_seen: ``(BINS,)`` bool.
+        room: how many cosines those in these bins and around are expected to be.
+    """
+
+    is_seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(BINS, np.bool_))
+    room: int = 0
+
+    def is_near(self) -> NDArray[np.bool_]:
+        """Return ``(BINS,)``, whether a bin is among them or around them."""
+        near = self.is_seen.copy()
+        for place in np.flatnonzero(near).tolist():
+            near[max(0, place - MARGIN) : place + MARGIN + 1] = True
+        return near
+
+
 class ExpectedBins:
     """The bins that are expected to hold the percentiles of a draw: those of earlier draws, and some around.
 
@@ -21,12 +44,12 @@ class ExpectedBins:
     whose percentiles lie elsewhere. Which of the two happens changes no result.
 
     Args:
-        seen: ``(BINS,)`` bool, the bins that held percentiles; shared by all threads, and changed.
+        seen: of all draws.
     """
 
-    def __init__(self, seen: NDArray[np.bool_]) -> None:
+    def __init__(self, seen: SeenBins) -> None:
         self._seen = seen
-        self._room = make_room(np.zeros(BINS, np.bool_), 0)
+        self._room = make_room(seen.is_near(), seen.room)
 
     def prepare(self) -> CollectedCosines:
         """Return room for the cosines in the expected bins."""
@@ -46,16 +69,15 @@ class ExpectedBins:
         chosen = is_selected[places]
         return cosines[chosen], room.masses[:n][chosen]
 
-    def expect(self, is_selected: NDArray[np.bool_], counts: NDArray[np.int64]) -> None:
+    def expect(self, is_selected: NDArray[np.bool_], counts: NDArray[np.integer[Any]]) -> None:
         """Expect the next percentiles near these bins too.
 
         Args:
             is_selected: the bins of this draw's percentiles.
             counts: ``(BINS,)`` pairs in each bin.
         """
-        self._seen |= is_selected
-        near = self._seen.copy()
-        for place in np.flatnonzero(self._seen).tolist():
-            near[max(0, place - MARGIN) : place + MARGIN + 1] = True
+        self._seen.is_seen |= is_selected
+        near = self._seen.is_near()
         n = int(counts[near].sum())
-        self._room = make_room(near, max(MIN_ROOM, n + n // 2))
+        self._seen.room = max(MIN_ROOM, n + n // 2)
+        self._room = make_room(near, self._seen.room)

@@ -89,6 +89,7 @@ def reject_ingest(path: Path) -> None:
         (InputLimits(name=3), "a.csv", TABLE.encode() + b"long,p,1\n", reject_ingest),
         (InputLimits(name=1), "a.csv", TABLE.encode() + b"m," + b"p" * 51 + b",1\n", reject_ingest),
         (InputLimits(columns=2), "a.csv", TABLE.encode() + b"m,p,1\n", reject_ingest),
+        (InputLimits(runs=2), "a.csv", TABLE.encode() + b"m,p,1\nn,p,1\no,p,0\n", reject_ingest),
         (InputLimits(nesting=3), "a.json", b"[[[[]]]]", read_json),
         (InputLimits(nesting=3), "a.jsonl", b'{"a": [[[]]]}\n', lambda path: list(iterate_json_lines(path))),
         (InputLimits(members=3), "a.yaml", b"[1, 2, 3]", lambda path: parse_yaml(path, path.read_bytes())),
@@ -96,7 +97,7 @@ def reject_ingest(path: Path) -> None:
         (InputLimits(value=3), "a.json", b"[12345]", lambda path: list(stream_parts([path.read_bytes()], path))),
         (InputLimits(nesting=2), "a.json", b"[[[]]]", lambda path: list(stream_parts([path.read_bytes()], path))),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_a_file_beyond_a_limit_is_rejected_with_the_option_that_raises_it(
     limits: InputLimits, name: str, content: bytes, read: Callable[[Path], object], tmp_path: Path

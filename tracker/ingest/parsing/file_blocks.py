@@ -17,7 +17,7 @@ from tracker.ingest.parsing.ingest_counter import IngestCounter
 from tracker.ingest.parsing.name_checks import check_lengths
 from tracker.ingest.parsing.reported_scores import ReportedScores
 from tracker.ingest.reported_score import ReportedCount, ReportedScore
-from tracker.settings.input_limits import current_limits
+from tracker.settings.input_limits import current_limits, explain_limit
 
 CHUNK = 1 << 20
 
@@ -65,6 +65,8 @@ def parse_blocks(
                 else:
                     check_lengths(path, part, limits)
                     counter.add(part)
+                    if counter.n_runs > limits.runs:
+                        raise BadInputError(path, explain_limit("runs", f"has more than {limits.runs:,} runs"))
                     duplicates.add(part)
                     reported.add(part)
                     buffer.append(part)

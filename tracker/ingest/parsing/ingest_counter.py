@@ -18,6 +18,7 @@ class IngestCounter:
     def __init__(self) -> None:
         self.n_prompts = self.n_scores = self.n_answers = self.n_task_scores = 0
         self._counted: WeakSet[Prompts] = WeakSet()
+        self._runs: set[tuple[str | None, ...]] = set()
         self._sums: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
 
     def add(self, block: Measurement) -> None:
@@ -28,6 +29,8 @@ class IngestCounter:
             self.n_prompts += len(prompts)
         if isinstance(block, Prompts):
             return
+        run = block.run
+        self._runs.add((run.benchmark, run.model, run.condition, run.variant, run.label))
         if isinstance(block, Answers):
             self.n_answers += len(block.text) if block.predicted is None else int(np.count_nonzero(block.predicted))
             return
@@ -41,6 +44,11 @@ class IngestCounter:
         with np.errstate(over="ignore"):
             total[0] += float(measured.sum())
         total[1] += len(measured)
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return len(self._runs)
 
     def summary(self) -> str:
         """Return the counts in one line, and a line for the mean of each run and metric; '' if there is nothing."""

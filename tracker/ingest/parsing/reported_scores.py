@@ -223,7 +223,7 @@ def _describe(reported: ReportedScore) -> str:
 
 
 def _explain_without_rows(reported: ReportedScore) -> str:
-    """Return what became of a reported score without rows."""
+    """Return why a reported score without rows is only a task score, or is not stored."""
     if reported.tasks:
         return "only the task score was read"
     return f"reported as {reported.value:g}, but the file has no scores to compute it from; not stored"

@@ -24,6 +24,7 @@ from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, unpa
 from tracker.run_fields import run_values
 from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
 from tracker.schema import Run, RunSource, TaskScore, metadata
+from tracker.schema.table import now
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
 PromptNames = Callable[[ParsedRun, Sequence[int]], list[str]]
@@ -126,8 +127,10 @@ class StoredRuns:
             ConflictError: stored values differ, and ``on_conflict`` does not resolve that.
         """
         labels = self._labels[parsed.identity]
-        matches = re.compile(re.escape(parsed.label)).fullmatch if parsed.label else OUR_LABEL.match
-        candidates = [run_id for label, run_id in labels.items() if matches(label)]
+        if parsed.label:
+            candidates = [labels[parsed.label]] if parsed.label in labels else []
+        else:
+            candidates = [run_id for label, run_id in labels.items() if OUR_LABEL.match(label)]
         evaluated = sorted(self._evaluated.intersection(candidates), reverse=True)
         for run_id in evaluated:
             update, contradicted, n_compared = self._compare(parsed, self.session.get_one(Run, run_id), "skip")
@@ -300,7 +303,8 @@ def make_next_label(labels: Iterable[str]) -> str:
 def _new_run(parsed: ParsedRun, label: str) -> RunUpdate:
     values = {**run_values(parsed.fields), "label": label}
     values["settings"] = remove_evaluation(parsed.fields.settings) or None
-    run = Run(benchmark_id=parsed.benchmark_id, model_id=parsed.model_id, **values)
+    # sqlmodel inspects the signature of the default, which takes as long as all the rest.
+    run = Run(benchmark_id=parsed.benchmark_id, model_id=parsed.model_id, ingested=now(), **values)
     return RunUpdate(
         parsed, run, is_new=True, columns=parsed.columns, answers=parsed.answers, task_scores=parsed.task_scores
     )

@@ -243,6 +243,14 @@ class TestLaws:
             assert observed["mean"].observed == pytest.approx(expected.mean(), abs=1e-9)
             assert observed["p95"].observed == pytest.approx(np.percentile(expected, 95), abs=1e-9)
 
+    @given(st.integers(1, 60), st.integers(0, 10**6))
+    def test_equal_rows_have_a_cosine_of_exactly_1(self, k, seed):
+        rng = np.random.default_rng(seed)
+        rows = 2.0 ** rng.integers(-300, 300, (20, 1)) * (0.1 + rng.random(k))
+        (test,) = compare_continuous(ScoreTable(rows), n_permutations=1, seed=0).tests
+        observed = {name: test.comparisons[name].observed for name in ("mean", "p75", "p95", "variance")}
+        assert observed == {"mean": 1, "p75": 1, "p95": 1, "variance": 0}
+
     @pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-3])
     def test_rows_that_are_nearly_parallel_can_still_be_separated(self, spread):
         """Scores of 70 and a little: cosines near 1, whose variance is far below a fixed slack for ties."""
