@@ -5,11 +5,8 @@ Rows are read by ADBC on a separate connection, which does not see uncommitted c
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +14,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.connections.schema_versions import VERSION_TABLE
-from tracker.connections.sqlite_connections import BUSY_SECONDS, keep_open
 from tracker.connections.store_url import format_url
-from tracker.database import make_read_only_uri
 from tracker.errors import DatabaseError
 from tracker.integrity.sealed_rows import MOVED, raise_for_moved, reads_measurements
+from tracker.queries.sql.arrow_connections import borrow_postgresql, execute, open_sqlite, stream_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +79,9 @@ def snapshot(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
         reading.connection.set_autocommit(False)  # an explicit BEGIN would end with the first query that has parameters
         reading.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # the first rows read fix the snapshot
         yield reading
+        if not reading.is_sqlite:
+            reading.connection.set_autocommit(True)
+            reading.execute("RESET default_transaction_isolation")  # the connection is kept for the next read
 
 
 class Reading:
@@ -103,11 +102,7 @@ class Reading:
 
     def execute(self, sql: str) -> None:
         """Run a statement and discard its rows."""
-        import adbc_driver_manager as adbc
-
-        with adbc.AdbcStatement(self.connection) as statement:
-            statement.set_sql_query(sql)
-            _stream(statement).read_all()
+        execute(self.connection, sql)
 
     @contextmanager
     def reader(
@@ -133,7 +128,7 @@ class Reading:
                 statement.bind(row)
             else:
                 statement.set_sql_query(sql)
-            with _stream(statement) as reader:
+            with stream_rows(statement) as reader:
                 yield reader
 
     def table(self, sql: str, parameters: Sequence[Any] = (), *, runs: Collection[int] | None = None) -> pa.Table:
@@ -162,56 +157,12 @@ def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[
     import adbc_driver_manager as adbc
 
     engine = _engine(source)
-    is_sqlite, connection = engine.dialect.name == "sqlite", None
-    with ExitStack() as opened:
-        try:
-            connection = opened.enter_context(_connect(engine, opened))
-            reading = Reading(connection, engine)
-            wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
-            reading.execute(wait if is_sqlite else guard)
-            yield reading
-        except adbc.Error as error:
-            where = format_url(engine.url)
-            raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
-        finally:
-            if is_sqlite:
-                if connection is not None:
-                    with suppress(adbc.Error):  # a snapshot ends here; it would keep the log from being emptied
-                        connection.set_autocommit(True)
-                keep_open(_path(engine), opened.pop_all().close)
-
-
-_known_servers: weakref.WeakKeyDictionary[sa.Pool, Any] = weakref.WeakKeyDictionary()
-_server_lock = threading.Lock()
-
-
-def _connect(engine: sa.Engine, opened: ExitStack) -> Any:
-    """Open a connection.
-
-    A database of ADBC reads the types of a PostgreSQL server, which takes longer than most queries, and keeps no
-    connection open. It is kept as long as the engine's pool.
-    """
-    import adbc_driver_manager as adbc
-
-    if engine.dialect.name == "sqlite":
-        return adbc.AdbcConnection(opened.enter_context(adbc.AdbcDatabase(**_address(engine))))
-    database = _known_servers.get(engine.pool)
-    if database is None:
-        opened_now = adbc.AdbcDatabase(**_address(engine))
-        with _server_lock:
-            database = _known_servers.setdefault(engine.pool, opened_now)
-        if database is opened_now:
-            weakref.finalize(engine.pool, _close, database)
-        else:
-            _close(opened_now)
-    return adbc.AdbcConnection(database)
-
-
-def _close(database: Any) -> None:
-    import adbc_driver_manager as adbc
-
-    with suppress(adbc.Error, RuntimeError):  # a thread may still read from it
-        database.close()
+    opening = open_sqlite(engine) if engine.dialect.name == "sqlite" else borrow_postgresql(engine)
+    try:
+        with opening as connection:
+            yield Reading(connection, engine)
+    except adbc.Error as error:
+        raise DatabaseError(f"{format_url(engine.url)}: {str(error).splitlines()[0]}") from error
 
 
 def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
@@ -243,32 +194,6 @@ def _engine(source: Session | sa.Engine | sa.Connection) -> sa.Engine:
     return source.get_bind().engine
 
 
-def _stream(statement: Any) -> pa.RecordBatchReader:
-    import pyarrow as pa
-
-    handle, _ = statement.execute_query()
-    return pa.RecordBatchReader._import_from_c(handle.address)
-
-
 def _numbered(sql: str) -> str:
     first, *rest = sql.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(rest, start=1))
-
-
-def _path(engine: sa.Engine) -> Path:
-    return Path(engine.url.database or "").resolve()
-
-
-def _address(engine: sa.Engine) -> dict[str, str]:
-    if engine.dialect.name == "sqlite":
-        import adbc_driver_sqlite
-
-        return {"driver": adbc_driver_sqlite._driver_path(), "uri": make_read_only_uri(_path(engine))}
-    import adbc_driver_postgresql
-    from psycopg.conninfo import make_conninfo
-
-    _, options = engine.dialect.create_connect_args(engine.url)
-    return {
-        "driver": adbc_driver_postgresql._driver_path(),
-        "uri": make_conninfo(**{name: value for name, value in options.items() if name != "context"}),
-    }
