@@ -22,7 +22,7 @@ from benchmarks._costs import seconds
 from benchmarks._tables import binary_table, continuous_table
 from tracker.recording.inputs.workers import Workers, use_workers
 
-TURNS = 3
+TURNS = 2
 
 
 def _run(table: np.ndarray, n_permutations: int, workers: Workers, kept: list[SimilarityTests]) -> None:
@@ -47,7 +47,7 @@ def _local_cluster(n_workers: int) -> LocalCluster:
 def measurements() -> Iterator[dict[str, Any]]:
     """Three lines for each table."""
     tables = (
-        ("12032x29 binary", binary_table(12_032, 29), 200),
+        ("12032x29 binary", binary_table(12_032, 29), 1000),
         ("805x58 continuous", continuous_table(805, 58), 4000),
     )
     with _local_cluster(1) as single, _local_cluster(2) as double:
