@@ -145,6 +145,10 @@ class SelectionError(SuffrageError, ValueError):
     """The chosen runs, prompts or options do not make a table the analysis can work on."""
 
 
+class TimeLimitError(SuffrageError, TimeoutError):
+    """A computation is expected to take longer than its limit."""
+
+
 class OptionsError(SuffrageError, ValueError):
     """Options of a command that do not go together."""
 

@@ -40,6 +40,7 @@ class StoreAnalyses(StoreQueries):
         *,
         workers: int | str = 1,
         device: str = "cpu",
+        limit_hours: float | None = None,
         publish_to: str | None = None,
         metric: str | None = None,
         condition: str = "full",
@@ -66,10 +67,10 @@ class StoreAnalyses(StoreQueries):
             benchmark: its name; None for analyses of findings of several benchmarks.
             workers: number of parallel workers, or address of a Dask scheduler; without effect on the result.
             device: such as ``cuda``, for analyses that have the choice; without effect on the result.
+            limit_hours: ends the analysis if its first minutes show that it would take longer; None for no limit.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
             metric, condition, variant, models, tasks, split, runs, as_of, filter: the selection.
-            missing, min_coverage: treatment of missing scores.
-            task_effects, cluster, weights, encoder, against: for analyses that use them.
+            missing, min_coverage, task_effects, cluster, weights, encoder, against: for analyses that use them.
             parameters: parameters of the analysis, such as ``seed``.
 
         Raises:
@@ -86,12 +87,11 @@ class StoreAnalyses(StoreQueries):
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
 
-        selection = _select_for_analysis(benchmark, selected)
         options = {name: as_tuple(value) for name, value in parameters.items()}
-        declaration = load_declaration(analysis)
         recorded = run_analysis(
-            self.engine, declaration, selection, options, workers=workers, device=device, publish_to=publish_to
-        )
+            self.engine, load_declaration(analysis), _select_for_analysis(benchmark, selected), options,
+            workers=workers, device=device, publish_to=publish_to, limit_hours=limit_hours,
+        )  # fmt: skip
         return AnalysisResult.of(recorded)
 
     @named_options(DesignOptions, COMPARISON_DEFAULTS)

@@ -77,6 +77,7 @@ def run_analysis(
     device: str = CPU,
     publish_to: str | None = None,
     progress: Progress | None = None,
+    limit_hours: float | None = None,
 ) -> RecordedFinding:
     """Run an analysis of a selection, record the finding, publish it.
 
@@ -94,16 +95,20 @@ def run_analysis(
         publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding is still
             recorded, and the result holds the problem.
         progress: receives the number of finished blocks and of all blocks of each loop on a cluster.
+        limit_hours: the analysis ends early if one of its loops is expected to take longer; not on a cluster. None for
+            no limit.
 
     Raises:
         SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
+        TimeLimitError: the analysis is expected to take longer than ``limit_hours``.
     """
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # a setting that can never work is rejected before anything is computed
     computed = compute_finding(
-        engine, declaration, selection, parameters, workers=workers, device=device, progress=progress
-    )
+        engine, declaration, selection, parameters, workers=workers, device=device, progress=progress,
+        limit_hours=limit_hours,
+    )  # fmt: skip
     return record_computed(engine, computed, publish_to=publish_to)
 
 
@@ -116,13 +121,14 @@ def compute_finding(
     workers: Workers = 1,
     device: str = CPU,
     progress: Progress | None = None,
+    limit_hours: float | None = None,
 ) -> ComputedFinding:
     """Run an analysis of a selection and draw its figures; `record_computed` records the result.
 
     An analysis that fails once its inputs are loaded is recorded with its error.
 
     Args:
-        engine, analysis, selection, parameters, workers, device, progress: as for `run_analysis`.
+        engine, analysis, selection, parameters, workers, device, progress, limit_hours: as for `run_analysis`.
 
     Raises:
         SuffrageError: as for `run_analysis`.
@@ -134,7 +140,7 @@ def compute_finding(
     inputs = load_inputs(engine, declaration, selection, parameters)
     timer.lap("load")
     with _recorded_failures(engine, inputs.provenance, timer):
-        report = inputs.compute(workers, progress, device)
+        report = inputs.compute(workers, progress, device, limit_hours)
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tracker.time_limit import LoopClock, has_limit
 
 T = TypeVar("T")
 
@@ -24,23 +27,49 @@ CHANCE_TIE = 2
 """With few draws, this many may be equal by chance."""
 
 
-def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
+def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) -> list[T]:
     """Return ``[task(0), task(1), ...]``; the only place that distributes work over workers.
 
     ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller sets the number and kind of workers; without
     it the blocks run sequentially. With a `ClusterBackend` they run on other machines. A task must depend only on its
     block number, so that the results are the same bytes for any setting.
+
+    Args:
+        task: computes a block.
+        n_blocks: their number.
+        n_in_all: number of blocks of this and all other calls for one result, for the time that it is expected to take.
+
+    Raises:
+        TimeLimitError: the first blocks show that all would take longer than `use_time_limit` allows; not on a cluster.
     """
+    clock = LoopClock(n_in_all or n_blocks)
     if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        return [task(block) for block in range(n_blocks)]
+        return _collect((task(block) for block in range(n_blocks)), clock)
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
+    backend = get_active_backend(prefer="threads")[0]
     # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
-    parallel = Parallel(prefer="threads", mmap_mode="c")
-    prepare = getattr(get_active_backend(prefer="threads")[0], "prepare", None)
+    form = "generator" if has_limit() and backend.supports_return_generator else "list"
+    parallel = Parallel(prefer="threads", mmap_mode="c", return_as=form)
+    prepare = getattr(backend, "prepare", None)
     call = delayed(task) if prepare is None else prepare(task, n_blocks)
-    return list(parallel(call(block) for block in range(n_blocks)))
+    results = parallel(call(block) for block in range(n_blocks))
+    return results if isinstance(results, list) else _collect(results, clock)
+
+
+def _collect(results: Generator[T], clock: LoopClock) -> list[T]:
+    collected = []
+    try:
+        for result in results:
+            collected.append(result)
+            clock.count_block()
+    except BaseException:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of joblib: some blocks are not used
+            results.close()
+        raise
+    return collected
 
 
 def split_blocks(n: int, size: int) -> list[range]:

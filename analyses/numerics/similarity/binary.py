@@ -289,7 +289,8 @@ def _describe_draws(draws: NullDraws) -> tuple[list[DrawBlock], list[Counts]]:
     values, sides = (np.zeros_like(counts) for counts in draws.observed)
     n_blocks = len(draws.runs)
     for batch in split_blocks(n_blocks, n_blocks if draws.keeps_counts else MAX_BLOCKS):
-        described = map_blocks(partial(_describe_block, draws=draws, batch=batch), len(batch))
+        task = partial(_describe_block, draws=draws, batch=batch)
+        described = map_blocks(task, len(batch), n_in_all=n_blocks)
         for block in described:
             values[block.used] += block.total
             sides += block.sides.sum(axis=0)

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from tracker.recording.pipeline import RecordedFinding
     from tracker.recording.record import MetricRow
 
+LIMIT_HOURS = 4.0
 OWN_NAMES = (
-    "benchmark", "selection", "workers", "device", "scheduler", "database", "tracking_uri", "no_mlflow",
-    "output_format",
+    "benchmark", "selection", "workers", "device", "limit_hours", "scheduler", "database", "tracking_uri",
+    "no_mlflow", "output_format",
 )  # fmt: skip
 
 
@@ -111,6 +112,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
         selection: Selection | None = None,
         scheduler: str | None = None,
         device: str = CPU,
+        limit_hours: float = LIMIT_HOURS,
         **parameters: Any,
     ) -> RecordedFinding:
         from tracker.database import connect
@@ -128,6 +130,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
                 device=device,
                 publish_to=None if no_mlflow else tracking_uri,
                 progress=progress,
+                limit_hours=limit_hours,
             )
         print_recorded(recorded, output_format)
         return recorded
@@ -160,6 +163,15 @@ _device_option = click.option(
 )
 
 
+_limit_option = click.option(
+    "--limit-hours",
+    default=LIMIT_HOURS,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="End early if the first minutes show that a loop would take longer. Not on a cluster.",
+)
+
+
 def _worker_options(declaration: Declaration) -> Callable[[Any], Any]:
     """Add the options for what computes an analysis."""
 
@@ -179,6 +191,7 @@ def _worker_options(declaration: Declaration) -> Callable[[Any], Any]:
         )(function)
         if declaration.has_device:
             decorated = _device_option(decorated)
+        decorated = _limit_option(decorated)
         return decorated if declaration.has_option("cluster") else scheduler_option(decorated)
 
     return decorate

@@ -32,6 +32,7 @@ from tracker.recording.inputs.workers import Progress, Workers, use_workers
 from tracker.recording.record import Provenance
 from tracker.recording.registry import discover_tests
 from tracker.recording.verdict.leaders import find_report_leaders, name_leaders
+from tracker.time_limit import use_time_limit
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -58,15 +59,18 @@ class AnalysisInputs:
     missing_warnings: Sequence[str] = ()
     leaders: Sequence[str] = ()
 
-    def compute(self, workers: Workers, progress: Progress | None = None, device: str = CPU) -> Report:
+    def compute(
+        self, workers: Workers, progress: Progress | None = None, device: str = CPU, limit_hours: float | None = None
+    ) -> Report:
         """Run the analysis.
 
         Args:
             workers: what computes the draws.
             progress: see `use_workers`.
             device: the device to compute on, for an analysis that has the choice.
+            limit_hours: the analysis ends early if it is expected to take longer; None for no limit.
         """
-        with use_workers(workers, progress):
+        with use_workers(workers, progress), use_time_limit(limit_hours):
             options = {DEVICE: device} if self.declaration.has_device else {}
             report = self._compute_one(self.values, options)
             completed = {
