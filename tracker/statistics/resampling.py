@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.time_limit import LoopClock, has_limit
-
 T = TypeVar("T")
+
+PATIENCE = 60.0
+"""Seconds of a loop before its time is estimated."""
 
 ALPHA = 0.05
 """Significance level of p-values, and false discovery rate for counting discoveries."""
@@ -25,6 +29,43 @@ the null distribution of a statistic may be that narrow and still have many valu
 """
 CHANCE_TIE = 2
 """With few draws, this many may be equal by chance."""
+
+
+_LIMIT: ContextVar[float | None] = ContextVar("time limit", default=None)
+
+
+class LoopTimeError(Exception):
+    """A loop is expected to take longer than the limit.
+
+    Args:
+        n_done: blocks that are done.
+        n_blocks: all blocks.
+        spent: seconds so far.
+        limit: hours.
+    """
+
+    def __init__(self, n_done: int, n_blocks: int, spent: float, limit: float) -> None:
+        super().__init__(f"{n_done} of {n_blocks} blocks took {spent:.0f} s; the limit is {limit:g} hours")
+        self.n_done, self.n_blocks, self.spent, self.limit = n_done, n_blocks, spent, limit
+
+    @property
+    def expected(self) -> float:
+        """Seconds that the whole loop is expected to take."""
+        return self.spent / self.n_done * self.n_blocks
+
+
+@contextmanager
+def use_time_limit(hours: float | None) -> Iterator[None]:
+    """Limit the expected time of each loop of `map_blocks` in the context.
+
+    Args:
+        hours: the limit; None for no limit.
+    """
+    token = _LIMIT.set(hours)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
 
 
 def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) -> list[T]:
@@ -40,30 +81,37 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) ->
         n_in_all: number of blocks of this and all other calls for one result, for the time that it is expected to take.
 
     Raises:
-        TimeLimitError: the first blocks show that all would take longer than `use_time_limit` allows; not on a cluster.
+        LoopTimeError: the first blocks show that all would take longer than `use_time_limit` allows; not on a cluster.
     """
-    clock = LoopClock(n_in_all or n_blocks)
+    n_in_all = n_in_all or n_blocks
     if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        return _collect((task(block) for block in range(n_blocks)), clock)
+        return _collect((task(block) for block in range(n_blocks)), n_in_all)
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
     backend = get_active_backend(prefer="threads")[0]
     # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
-    form = "generator" if has_limit() and backend.supports_return_generator else "list"
+    form = "generator" if _LIMIT.get() is not None and backend.supports_return_generator else "list"
     parallel = Parallel(prefer="threads", mmap_mode="c", return_as=form)
     prepare = getattr(backend, "prepare", None)
     call = delayed(task) if prepare is None else prepare(task, n_blocks)
     results = parallel(call(block) for block in range(n_blocks))
-    return results if isinstance(results, list) else _collect(results, clock)
+    return results if isinstance(results, list) else _collect(results, n_in_all)
 
 
-def _collect(results: Generator[T], clock: LoopClock) -> list[T]:
-    collected = []
+def _collect(results: Generator[T], n_in_all: int) -> list[T]:
+    """Return results as they are computed.
+
+    Raises:
+        LoopTimeError: ``n_in_all`` of them would take longer than the limit.
+    """
+    limit, begun, collected = _LIMIT.get(), time.monotonic(), []
     try:
         for result in results:
             collected.append(result)
-            clock.count_block()
+            spent = time.monotonic() - begun
+            if limit is not None and spent >= PATIENCE and spent / len(collected) * n_in_all > limit * 3_600:
+                raise LoopTimeError(len(collected), n_in_all, spent, limit)
     except BaseException:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of joblib: some blocks are not used

@@ -28,11 +28,11 @@ from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.declaration import DEVICE, Declaration, load_declaration
 from tracker.recording.inputs.selection_choices import check_selection, choose_default_policy, choose_effects
+from tracker.recording.inputs.time_limit import limit_time
 from tracker.recording.inputs.workers import Progress, Workers, use_workers
 from tracker.recording.record import Provenance
 from tracker.recording.registry import discover_tests
 from tracker.recording.verdict.leaders import find_report_leaders, name_leaders
-from tracker.time_limit import use_time_limit
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -70,7 +70,7 @@ class AnalysisInputs:
             device: the device to compute on, for an analysis that has the choice.
             limit_hours: the analysis ends early if it is expected to take longer; None for no limit.
         """
-        with use_workers(workers, progress), use_time_limit(limit_hours):
+        with use_workers(workers, progress), limit_time(limit_hours):
             options = {DEVICE: device} if self.declaration.has_device else {}
             report = self._compute_one(self.values, options)
             completed = {

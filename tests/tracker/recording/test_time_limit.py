@@ -12,17 +12,17 @@ from answer_tables import write_answers
 from click.testing import CliRunner
 
 import tracker
-from tracker import time_limit
 from tracker.cli import suffrage
 from tracker.errors import TimeLimitError
+from tracker.recording.inputs.time_limit import describe_time, limit_time
+from tracker.statistics import resampling
 from tracker.statistics.resampling import map_blocks
-from tracker.time_limit import use_time_limit
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are estimated from the first block on."""
-    monkeypatch.setattr(time_limit, "PATIENCE", 0.0)
+    monkeypatch.setattr(resampling, "PATIENCE", 0.0)
 
 
 def wait(block: int) -> int:
@@ -35,9 +35,9 @@ def wait(block: int) -> int:
 def test_a_loop_that_would_take_longer_ends_early(n_workers: int) -> None:
     begun = time.monotonic()
     with (
-        joblib.parallel_config(n_jobs=n_workers, backend="threading"),
-        use_time_limit(1e-4),
         pytest.raises(TimeLimitError, match=r"of 500 parts .* The limit is 0\.0001 hours\. .* --limit-hours 0\.0"),
+        joblib.parallel_config(n_jobs=n_workers, backend="threading"),
+        limit_time(1e-4),
     ):
         map_blocks(wait, 500)
     assert time.monotonic() - begun < 500 * 0.02 / n_workers
@@ -47,12 +47,12 @@ def test_a_loop_that_would_take_longer_ends_early(n_workers: int) -> None:
 @pytest.mark.parametrize("hours", [None, 1.0])
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_loop_within_the_limit_returns_all_results_in_order(n_workers: int, hours: float | None) -> None:
-    with joblib.parallel_config(n_jobs=n_workers, backend="threading"), use_time_limit(hours):
+    with joblib.parallel_config(n_jobs=n_workers, backend="threading"), limit_time(hours):
         assert map_blocks(wait, 20) == list(range(20))
 
 
 def test_the_first_minute_is_never_too_long() -> None:
-    with use_time_limit(1e-9):
+    with limit_time(1e-9):
         assert map_blocks(wait, 3) == [0, 1, 2]
 
 
@@ -61,7 +61,7 @@ def test_an_error_of_a_block_is_raised() -> None:
     def fail(block: int) -> int:
         raise KeyError(block)
 
-    with joblib.parallel_config(n_jobs=2, backend="threading"), use_time_limit(1.0), pytest.raises(KeyError):
+    with joblib.parallel_config(n_jobs=2, backend="threading"), limit_time(1.0), pytest.raises(KeyError):
         map_blocks(fail, 20)
 
 
@@ -70,7 +70,7 @@ def test_an_error_of_a_block_is_raised() -> None:
     [(30, "30 seconds"), (119, "119 seconds"), (150, "2 minutes"), (9000, "2 hours"), (2e6, "23 days")],
 )
 def test_times_are_described_in_the_largest_unit_of_which_there_are_two(seconds: float, text: str) -> None:
-    assert time_limit._describe(seconds) == text
+    assert describe_time(seconds) == text
 
 
 @pytest.mark.usefixtures("impatient")
