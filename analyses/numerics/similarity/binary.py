@@ -41,6 +41,8 @@ from tracker.statistics.resampling import PermutationTest, build_permutation_tes
 
 MAX_KEPT = 1 << 28
 """Counts of draws that are kept between the two passes over them, at 4 or 8 bytes each; more are counted again."""
+WORDS_OF_BLOCK = 10_000_000_000
+"""Comparisons of 64 scores in a block: some seconds to a minute."""
 MAX_BLOCKS = 8
 """Blocks whose counts lie side by side in memory where they are not kept."""
 
@@ -132,8 +134,10 @@ class NullDraws:
 
     @cached_property
     def runs(self) -> list[range]:
-        """The draws of each block."""
-        return split_blocks(self.n_permutations, max(1, min(50, 4_000_000 // self.counter.n_values)))
+        """The draws of each block: few enough for its memory, and for an early estimate of the time of all."""
+        n_words, n = self.table.packed.bits.shape[1], self.table.n_rows
+        fit = min(4_000_000 // self.counter.n_values, WORDS_OF_BLOCK // (n * n * n_words))
+        return split_blocks(self.n_permutations, max(1, min(50, fit)))
 
     @property
     def keeps_counts(self) -> bool:

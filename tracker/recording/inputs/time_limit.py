@@ -28,8 +28,8 @@ def limit_time(hours: float | None) -> Iterator[None]:
         expected, spent = describe_time(error.expected), describe_time(error.spent)
         raise TimeLimitError(
             f"This would take about {expected}: {error.n_done:,} of {error.n_blocks:,} parts took {spent}. The limit "
-            f"is {error.limit:g} hours. Choose fewer prompts, models or draws, or more workers (--workers), or raise the "
-            f"limit: --limit-hours {error.expected / 3_600 * 1.2:.3g}"
+            f"is {error.limit:g} hours. Choose fewer prompts, models or draws, or more workers (--workers), or raise "
+            f"the limit: --limit-hours {error.expected / 3_600 * 1.2:.3g}"
         ) from error
 
 
