@@ -68,7 +68,29 @@ def use_time_limit(hours: float | None) -> Iterator[None]:
         _LIMIT.reset(token)
 
 
-def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) -> list[T]:
+class LoopTimer:
+    """Estimates the time of a loop from its first blocks.
+
+    Args:
+        n_blocks: number of blocks of the loop.
+    """
+
+    def __init__(self, n_blocks: int) -> None:
+        self._n_blocks, self._n_done, self._begun = n_blocks, 0, time.monotonic()
+
+    def count_block(self) -> None:
+        """Count a block that is done.
+
+        Raises:
+            LoopTimeError: all blocks are expected to take longer than the limit.
+        """
+        self._n_done += 1
+        limit, spent = _LIMIT.get(), time.monotonic() - self._begun
+        if limit is not None and spent >= PATIENCE and spent / self._n_done * self._n_blocks > limit * 3_600:
+            raise LoopTimeError(self._n_done, self._n_blocks, spent, limit)
+
+
+def map_blocks(task: Callable[[int], T], n_blocks: int, *, timer: LoopTimer | None = None) -> list[T]:
     """Return ``[task(0), task(1), ...]``; the only place that distributes work over workers.
 
     ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller sets the number and kind of workers; without
@@ -78,14 +100,14 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) ->
     Args:
         task: computes a block.
         n_blocks: their number.
-        n_in_all: number of blocks of this and all other calls for one result, for the time that it is expected to take.
+        timer: of a loop of several calls; None if this call is the loop.
 
     Raises:
         LoopTimeError: the first blocks show that all would take longer than `use_time_limit` allows; not on a cluster.
     """
-    n_in_all = n_in_all or n_blocks
+    timer = timer or LoopTimer(n_blocks)
     if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        return _collect((task(block) for block in range(n_blocks)), n_in_all)
+        return _collect((task(block) for block in range(n_blocks)), timer)
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
@@ -96,22 +118,15 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, n_in_all: int = 0) ->
     prepare = getattr(backend, "prepare", None)
     call = delayed(task) if prepare is None else prepare(task, n_blocks)
     results = parallel(call(block) for block in range(n_blocks))
-    return results if isinstance(results, list) else _collect(results, n_in_all)
+    return results if isinstance(results, list) else _collect(results, timer)
 
 
-def _collect(results: Generator[T], n_in_all: int) -> list[T]:
-    """Return results as they are computed.
-
-    Raises:
-        LoopTimeError: ``n_in_all`` of them would take longer than the limit.
-    """
-    limit, begun, collected = _LIMIT.get(), time.monotonic(), []
+def _collect(results: Generator[T], timer: LoopTimer) -> list[T]:
+    collected = []
     try:
         for result in results:
             collected.append(result)
-            spent = time.monotonic() - begun
-            if limit is not None and spent >= PATIENCE and spent / len(collected) * n_in_all > limit * 3_600:
-                raise LoopTimeError(len(collected), n_in_all, spent, limit)
+            timer.count_block()
     except BaseException:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of joblib: some blocks are not used

@@ -37,7 +37,7 @@ from analyses.numerics.similarity.weighted_distributions import (
     signs_within,
 )
 from tracker.statistics.jit import bit_counts
-from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
+from tracker.statistics.resampling import LoopTimer, PermutationTest, build_permutation_test, map_blocks, split_blocks
 
 MAX_KEPT = 1 << 28
 """Counts of draws that are kept between the two passes over them, at 4 or 8 bytes each; more are counted again."""
@@ -292,9 +292,10 @@ def _describe_draws(draws: NullDraws) -> tuple[list[DrawBlock], list[Counts]]:
     blocks: list[DrawBlock] = []
     values, sides = (np.zeros_like(counts) for counts in draws.observed)
     n_blocks = len(draws.runs)
+    timer = LoopTimer(n_blocks)
     for batch in split_blocks(n_blocks, n_blocks if draws.keeps_counts else MAX_BLOCKS):
         task = partial(_describe_block, draws=draws, batch=batch)
-        described = map_blocks(task, len(batch), n_in_all=n_blocks)
+        described = map_blocks(task, len(batch), timer=timer)
         for block in described:
             values[block.used] += block.total
             sides += block.sides.sum(axis=0)

@@ -56,6 +56,15 @@ def test_the_first_minute_is_never_too_long() -> None:
         assert map_blocks(wait, 3) == [0, 1, 2]
 
 
+def test_a_timer_counts_the_blocks_of_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    timer = resampling.LoopTimer(500)
+    with limit_time(1e-4):
+        assert map_blocks(wait, 3, timer=timer) == [0, 1, 2]
+        monkeypatch.setattr(resampling, "PATIENCE", 0.0)
+        with pytest.raises(resampling.LoopTimeError, match="4 of 500 blocks"):
+            map_blocks(wait, 3, timer=timer)
+
+
 @pytest.mark.usefixtures("impatient")
 def test_an_error_of_a_block_is_raised() -> None:
     def fail(block: int) -> int:
