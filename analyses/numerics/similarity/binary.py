@@ -42,7 +42,7 @@ from tracker.statistics.resampling import LoopTimer, PermutationTest, build_perm
 MAX_KEPT = 1 << 28
 """Counts of draws that are kept between the two passes over them, at 4 or 8 bytes each; more are counted again."""
 WORDS_OF_BLOCK = 10_000_000_000
-"""Comparisons of 64 scores in a block: some seconds to a minute."""
+"""Comparisons of 64 scores in a block, by all ordered pairs of rows: some seconds."""
 MAX_BLOCKS = 8
 """Blocks whose counts lie side by side in memory where they are not kept."""
 

@@ -303,7 +303,7 @@ def make_next_label(labels: Iterable[str]) -> str:
 def _new_run(parsed: ParsedRun, label: str) -> RunUpdate:
     values = {**run_values(parsed.fields), "label": label}
     values["settings"] = remove_evaluation(parsed.fields.settings) or None
-    # sqlmodel inspects the signature of the default, which takes as long as all the rest.
+    # Without it, sqlmodel inspects the signature of the default for each run.
     run = Run(benchmark_id=parsed.benchmark_id, model_id=parsed.model_id, ingested=now(), **values)
     return RunUpdate(
         parsed, run, is_new=True, columns=parsed.columns, answers=parsed.answers, task_scores=parsed.task_scores
