@@ -35,7 +35,7 @@ def wait(block: int) -> int:
 def test_a_loop_that_would_take_longer_ends_early(n_workers: int) -> None:
     begun: list[int] = []
 
-    def wait_and_note(block: int) -> int:
+    def wait_and_record(block: int) -> int:
         begun.append(block)
         return wait(block)
 
@@ -44,7 +44,7 @@ def test_a_loop_that_would_take_longer_ends_early(n_workers: int) -> None:
         joblib.parallel_config(n_jobs=n_workers, backend="threading"),
         limit_time(1e-4),
     ):
-        map_blocks(wait_and_note, 500)
+        map_blocks(wait_and_record, 500)
     assert 1 <= len(begun) < 500
 
 
