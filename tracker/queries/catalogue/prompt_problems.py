@@ -84,6 +84,7 @@ def _check(session: Session, benchmark_id: int) -> dict[str, list[int]]:
         sa.select(prompt.id, prompt.content_hash, prompt.choices, prompt.answer)
         .join(tables.task, tables.task.c.id == prompt.task_id)
         .where(tables.task.c.benchmark_id == benchmark_id)
+        .where(sa.or_(prompt.answer.is_not(sa.null()), prompt.choices.is_not(sa.null())))  # others have no problems
         .order_by(prompt.id)
     )
     checks: PromptChecks[int] = PromptChecks()

@@ -123,15 +123,15 @@ def _count_scores(engine: sa.Engine) -> int:
 def _are_pages_sound(engine: sa.Engine) -> bool:
     """Whether the pages of all scores are as expected, and the scores match their runs' checksums."""
     from tracker.recording.checks.score_pages import read_score_pages
+    from tracker.recording.checks.score_sums import match_checksums
 
     try:
         with snapshot(engine) as connection:
             runs = [dict(row) for row in connection.execute(sa.text(_RUNS_QUERY)).mappings()]
             parents = _read_parents(lambda query: _read_column(connection, query), _SCORE)
-            result = _compare_scores(runs, parents, read_score_pages(connection))
+            return set(parents) == _references(_SCORE) and match_checksums(runs, parents, read_score_pages(connection))
     except (UnexpectedPageError, UnexpectedTypeError, *UNREADABLE):
         return False
-    return result.refers and not result.scores
 
 
 def _read_column(connection: sa.Connection, query: str) -> NDArray[np.int64]:
