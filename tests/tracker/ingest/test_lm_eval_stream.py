@@ -133,3 +133,23 @@ class TestErrors:
         block = parse_file(path, ReadOptions(model="m")).measurements[0]
         assert isinstance(block, Scores)
         assert block.values.tolist() == [float(number)]
+
+
+@pytest.mark.parametrize(("most", "n_read", "n_counted"), [(3, 1, 3), (5, 3, 4)])
+def test_a_file_is_read_no_further_after_many_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, n_read: int, n_counted: int
+) -> None:
+    # Arrange: a sample, three broken lines, two samples, and a broken line.
+    monkeypatch.setattr(stream, "MAX_PROBLEMS", most)
+    first, *later = (json.dumps(sample(number, 1, "none", 1.0, False)) for number in range(3))
+    path = tmp_path / f"samples_t_{STAMP}.jsonl"
+    path.write_text("\n".join([first, "{", "a", "[", *later, "{"]))
+
+    # Act
+    reading = parse_file(path, ReadOptions(model="m"), partial=True)
+
+    # Assert
+    cells = [cell for cell in cells_of(list(reading.measurements)) if cell[0] == "acc"]
+    assert len(cells) == n_read
+    assert f"{n_counted} problems" in str(reading.damage)
+    assert ("Line 5 and later lines were not read" in str(reading.damage)) == (most == 3)

@@ -40,6 +40,8 @@ FIELDS = frozenset((
 ))  # fmt: skip
 PROBABILITY = "gold_probability_likelihoods"
 LETTERS_PER_BLOCK = 1 << 23
+MAX_PROBLEMS = 100_000
+"""After so many problems a file is read no further."""
 NO_FILTER = "none"
 WEIGHTED = (("weighted_perplexity",), ("bits_per_byte",))
 """Aggregations of pairs of a log-likelihood and a weight, such as a number of words."""
@@ -92,15 +94,19 @@ def read_samples(
         The metrics that are not one number per prompt.
 
     Raises:
-        BadInputError: lines are not samples, or scores are invalid; raised after all valid samples.
+        BadInputError: lines are not samples, or scores are invalid; raised after all valid samples, or after the valid
+            ones before `MAX_PROBLEMS` problems.
     """
     problems = SampleProblems()
     stream = _Stream(path, task, results, problems)
     few_shot = results.few_shot(task)
     waiting: list[LmEvalSample] = []
-    n_letters = 0
+    n_letters, advice = 0, ""
     try:
         for number, line in _read_rows(path):
+            if problems.count >= MAX_PROBLEMS:
+                advice = f"Line {number:,} and later lines were not read, after so many problems."
+                break
             sample = _sample(line, number, few_shot, problems)
             if sample is None:
                 continue
@@ -116,7 +122,7 @@ def read_samples(
         raise BadInputError(path, problems.first, count=problems.count, advice=error.advice) from error
     yield from stream.blocks(waiting)
     if problems.count:
-        raise BadInputError(path, problems.first, count=problems.count)
+        raise BadInputError(path, problems.first, count=problems.count, advice=advice)
     yield from stream.warnings()
     return stream.without_numbers
 
