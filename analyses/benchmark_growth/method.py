@@ -30,7 +30,7 @@ from analyses.numerics.growth.trajectories import (
 )
 from analyses.numerics.null_tables import shuffle_table
 from tracker.recording.finding import Finding, Metric, Undefined
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.resampling import count_repeats, map_blocks, split_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
 from tracker.statistics.standard_errors import effective_sample_size
 
@@ -283,5 +283,10 @@ def _find_order(
 
 def _follow(draw: Callable[[int], Trajectory], n: int, sizes: NDArray[np.int64], within: float) -> Trajectories:
     blocks = split_blocks(n, BLOCK_SIZE)
-    parts = map_blocks(lambda block: stack_trajectories([draw(i) for i in blocks[block]], sizes, within), len(blocks))
+
+    def follow_block(block: int) -> Trajectories:
+        with count_repeats(len(blocks[block])):
+            return stack_trajectories([draw(i) for i in blocks[block]], sizes, within)
+
+    parts = map_blocks(follow_block, len(blocks))
     return Trajectories.joined(parts)

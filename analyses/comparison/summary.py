@@ -9,7 +9,7 @@ import numpy as np
 from analyses.comparison.method import ModelComparison
 from analyses.numerics.comparing.paired_comparison import PairedComparison
 from analyses.numerics.comparing.task_differences import TaskDifference
-from tracker.difference_format import format_difference
+from tracker.number_format import format_difference
 from tracker.queries.findings.summary import Summary
 from tracker.statistics.planning.power import ALPHA, POWER
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from analyses.drift.method import Drift
 from analyses.numerics.comparing.run_steps import RunStep
-from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
+from tracker.number_format import format_difference
 from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.history import RunHistory
 from tracker.run_settings import BOOKKEEPING

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from analyses.trials.method import MEASURES, Trials
-from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
+from tracker.number_format import format_difference
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined

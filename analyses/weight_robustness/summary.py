@@ -9,8 +9,8 @@ import numpy as np
 from analyses.numerics.weighting.random_weights import CENTRAL
 from analyses.presentation.name_lists import list_leaders
 from analyses.weight_robustness.method import WeightRobustness
-from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
+from tracker.number_format import format_difference
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import LeaderChange, Undefined, VerdictLine, compare_leaders
 

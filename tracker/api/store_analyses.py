@@ -67,7 +67,7 @@ class StoreAnalyses(StoreQueries):
             benchmark: its name; None for analyses of findings of several benchmarks.
             workers: number of parallel workers, or address of a Dask scheduler; without effect on the result.
             device: such as ``cuda``, for analyses that have the choice; without effect on the result.
-            limit_hours: ends the analysis if its first minutes show that it would take longer; None for no limit.
+            limit_hours: ends the analysis if one of its loops is expected to take longer; None for no limit.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
             metric, condition, variant, models, tasks, split, runs, as_of, filter: the selection.
             missing, min_coverage, task_effects, cluster, weights, encoder, against: for analyses that use them.

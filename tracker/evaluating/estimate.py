@@ -15,6 +15,7 @@ from tracker.evaluating.preparation import PreparedEvaluation, prepare
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend
 from tracker.evaluating.warnings import format_price
+from tracker.number_format import format_duration
 
 MAX_TRIAL_SECONDS = 5.0
 N_TRIAL_PROMPTS = 64
@@ -65,7 +66,7 @@ class EvaluationEstimate:
                 f"{self.n_judge_tokens_written:,} output tokens"
             )
         if self.seconds is not None:
-            text += f"; about {_format_duration(self.seconds)} (extrapolated from {self.n_tried:,} prompts)"
+            text += f"; about {format_duration(self.seconds)} (extrapolated from {self.n_tried:,} prompts)"
         if self.cost is not None:
             text += f"; {'at most' if self.n_tried else 'about'} {format_price(self.cost)} at the given prices"
         return text
@@ -171,11 +172,3 @@ def _time_some(
             break
     spent = time.monotonic() - start
     return sum(n_each[prompt_id] for prompt_id in done) / max(1, sum(n_tokens(prompts))), spent, len(done)
-
-
-def _format_duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"

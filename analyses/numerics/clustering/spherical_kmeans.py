@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from analyses.numerics.sorting import first_above
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.resampling import LoopTimer, split_blocks
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS
 
@@ -27,6 +28,8 @@ SLACK = 1e-7
 """Chords are compared with this allowance for rounding, which is largest, about 1e-8, where they are 0."""
 MAX_ROUNDS = 300
 """Rounds of improvement at each number of clusters; far more than any table has needed."""
+CALL_SIZE = 1 << 25
+"""Numbers of all directions, times numbers of clusters that one call of the compiled code tries, about."""
 BLOCK = 64
 """WeightedUnits whose cosines are made together."""
 _MAX_DRAW = 2**32 - 1
@@ -312,38 +315,43 @@ def _objective(directions: Any, n: int, state: Any) -> float:
 
 
 @jit
-def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, kept: Any, best: Any) -> None:
-    m, k = directions.units.shape
-    new, trial = np.empty(m), np.empty(m)
-    state = Assignment(
-        np.empty(m, np.int64), np.empty(m), np.empty(m), np.empty((max_clusters, k)), np.empty((max_clusters, k)),
-        np.empty(max_clusters, np.int64),
-    )  # fmt: skip
-    space = Workspace(np.empty(m), np.empty(max_clusters), np.empty(m, np.int64), np.empty((m, 2), np.int64))
+def _extend_chain(
+    directions: Any, first: Any, last: Any, draws: Any, state: Any, space: Any, is_first: Any, kept: Any, best: Any
+) -> None:
+    """Extend a chain from ``first - 1`` to ``last`` clusters.
+
+    Args:
+        draws: ``(CANDIDATES * max_clusters,)`` of the chain.
+        is_first: whether it is the first chain, so that ``best`` is unset.
+        kept, best: see `find_best_assignments`; set where the chain is better.
+    """
+    m = state.labels.size
     cosines, chords = state.cosines, state.chords
-    draws = np.empty(CANDIDATES * max_clusters, np.int64)
-    for restart in range(n_restarts):
-        fill_below(draws, INT(_MAX_DRAW), INT(0), key, INT(STARTS), INT(0), restart)
-        _start_chain(directions, state)
-        for n in range(2, max_clusters + 1):
-            chosen = _choose(directions, cosines, draws[CANDIDATES * (n - 1) : CANDIDATES * n], new, trial)
-            if chosen < 0:
-                new[:] = -2.0
-            for j in range(k):
-                state.centres[n - 1, j] = directions.units[chosen, j] if chosen >= 0 else 0.0
+    new, trial = np.empty(m), np.empty(m)
+    for n in range(first, last + 1):
+        chosen = _choose(directions, cosines, draws[CANDIDATES * (n - 1) : CANDIDATES * n], new, trial)
+        if chosen < 0:
+            new[:] = -2.0
+        for j in range(directions.units.shape[1]):
+            state.centres[n - 1, j] = directions.units[chosen, j] if chosen >= 0 else 0.0
+        for i in range(m):
+            if new[i] > cosines[i] + TIE_TOLERANCE:
+                chords[i] = min(chords[i], _chord(cosines[i]))
+                cosines[i] = new[i]
+                _reassign(directions, state, INT(i), INT(n - 1))
+            else:
+                chords[i] = min(chords[i], _chord(new[i]))
+        _improve(directions, INT(n), state, space)
+        objective = _objective(directions, n, state)
+        if is_first or objective > best[n - 2] * (1.0 + TIE_TOLERANCE):
+            best[n - 2] = objective
             for i in range(m):
-                if new[i] > cosines[i] + TIE_TOLERANCE:
-                    chords[i] = min(chords[i], _chord(cosines[i]))
-                    cosines[i] = new[i]
-                    _reassign(directions, state, INT(i), INT(n - 1))
-                else:
-                    chords[i] = min(chords[i], _chord(new[i]))
-            _improve(directions, INT(n), state, space)
-            objective = _objective(directions, n, state)
-            if restart == 0 or objective > best[n - 2] * (1.0 + TIE_TOLERANCE):
-                best[n - 2] = objective
-                for i in range(m):
-                    kept[n - 2, i] = state.labels[i]
+                kept[n - 2, i] = state.labels[i]
+
+
+@jit
+def _draw_starts(draws: Any, key: Any, restart: Any) -> None:
+    fill_below(draws, INT(_MAX_DRAW), INT(0), key, INT(STARTS), INT(0), restart)
 
 
 def find_best_assignments(
@@ -371,5 +379,19 @@ def find_best_assignments(
     objectives = np.zeros(max_clusters - 1)
     units = np.pad(units, ((0, 0), (0, -units.shape[1] % 4)))
     directions = WeightedUnits(units, np.ascontiguousarray(units.T), weights)
-    _run_chains(directions, max_clusters, n_restarts, key, kept, objectives)
+    m, k = units.shape
+    state = Assignment(
+        np.empty(m, np.int64), np.empty(m), np.empty(m), np.empty((max_clusters, k)), np.empty((max_clusters, k)),
+        np.empty(max_clusters, np.int64),
+    )  # fmt: skip
+    space = Workspace(np.empty(m), np.empty(max_clusters), np.empty(m, np.int64), np.empty((m, 2), np.int64))
+    draws = np.empty(CANDIDATES * max_clusters, np.int64)
+    calls = [range(n.start + 2, n.stop + 2) for n in split_blocks(max_clusters - 1, max(CALL_SIZE // units.size, 1))]
+    timer = LoopTimer(n_restarts * sum(map(sum, calls)))
+    for restart in range(n_restarts):
+        _draw_starts(draws, key, restart)
+        _start_chain(directions, state)
+        for numbers in calls:
+            _extend_chain(directions, numbers[0], numbers[-1], draws, state, space, restart == 0, kept, objectives)
+            timer.count(sum(numbers))
     return kept, objectives

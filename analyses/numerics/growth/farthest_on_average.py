@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from analyses.numerics.growth.groups import Groups, dot, go_on, row_dot
 from tracker.statistics.jit import INT, jit, sum_kernel
 from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.resampling import LoopTimer, split_blocks
 
 LEAST_POOL, POOL_SHARE = 64, 16
 """A new pool has at least so many groups, and at least one of so many."""
 STRIDE = 8
 """Of so many groups, one is in the sample that shows how far a pool reaches."""
+CALL_SIZE = 1 << 28
+"""Numbers of all groups, times rows that one call of the compiled code adds, about."""
 RUN = 16
 """Groups of the pool that are passed over together."""
 SINGLE = float(np.finfo(np.float32).eps)
@@ -30,7 +33,7 @@ SQUARED_ROUNDING = 1e-12
 
 
 class _Pool(NamedTuple):
-    """What `_find_order` knows of m groups and a pool of some of them.
+    """What `_extend_order` knows of m groups and a pool of some of them.
 
     Attributes:
         units: ``(m, k)`` their vectors, of length 1 or 0; ``singles`` are these in float32.
@@ -221,16 +224,24 @@ def _add(units: Any, g: Any, r: Any, rest: Any) -> None:
 
 
 @jit
-def _find_order(search: Any, start: int, last: Any, rows: Any, distances: Any) -> None:
-    """Add the rows one by one."""
+def _extend_order(
+    search: Any, start: int, first: int, end: int, sums: Any, state: Any, rows: Any, distances: Any
+) -> Any:
+    """Add the rows ``first .. end - 1`` one by one.
+
+    Args:
+        sums: ``(4, k)`` r, its rest, and its changes since the last pool and since ``keys`` were computed.
+        state: the group added last, numbers of groups and products, and the bounds of the pool.
+
+    Returns:
+        The state for the next rows.
+    """
     units, members, starts, at, pool = search.units, search.members, search.starts, search.at, search.pool
-    k = search.common.size
-    r, rest, since_filled, since_computed = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
-    n_left, n_pool, n_products = search.remaining.size, INT(0), INT(0)
-    outside, around, within = -np.inf, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    for step in range(1, rows.size):
+    r, rest, since_filled, since_computed = sums[0], sums[1], sums[2], sums[3]
+    last, n_left, n_pool, n_products, outside, around, within = state
+    for step in range(first, end):
         _add(units, last, r, rest)
-        for j in range(k):  # the changes of r since its products were computed
+        for j in range(search.common.size):  # the changes of r since its products were computed
             since_filled[j] += units[last, j]
             since_computed[j] += units[last, j]
         tie = TIE_TOLERANCE * step
@@ -251,6 +262,7 @@ def _find_order(search: Any, start: int, last: Any, rows: Any, distances: Any) -
         rows[step], distances[step] = members[at[last]], 1.0 - value / step
         if not go_on(last, start, members, starts, at):
             search.keys[place] = np.inf
+    return last, n_left, n_pool, n_products, outside, around, within
 
 
 def order_by_mean(groups: Groups, start: int, rows: NDArray[np.int64], distances: NDArray[np.float64]) -> None:
@@ -284,4 +296,9 @@ def order_by_mean(groups: Groups, start: int, rows: NDArray[np.int64], distances
         values=np.empty(m),
     )
     rows[0], distances[0] = start, np.nan
-    _find_order(search, start, int(groups.group[start]), rows, distances)
+    none = (0.0, 0.0, 0.0)
+    state = (int(groups.group[start]), m, 0, 0, -np.inf, none, none)
+    sums, timer = np.zeros((4, units.shape[1])), LoopTimer(rows.size - 1)
+    for part in split_blocks(rows.size - 1, max(CALL_SIZE // units.size, 1)):
+        state = _extend_order(search, start, part.start + 1, part.stop + 1, sums, state, rows, distances)
+        timer.count(len(part))

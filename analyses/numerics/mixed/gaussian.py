@@ -18,8 +18,9 @@ from analyses.numerics.mixed.elimination import (
     task_covariances,
     traces,
 )
-from analyses.numerics.mixed.fit import Evaluation, MixedFit, differentiate
+from analyses.numerics.mixed.fit import N_EVALUATIONS, Evaluation, MixedFit, differentiate
 from analyses.numerics.mixed.optimization import maximize, maximize_off_zero
+from tracker.statistics.resampling import LoopTimer
 
 MAX_RATIO = 1e4
 """Largest standard deviation of an effect in units of the residual's; beyond it nothing is left for the residual."""
@@ -60,10 +61,12 @@ def fit_gaussian(design: CrossedDesign, *, restricted: bool = True) -> MixedFit:
     deviations = (design.Y - center) * design.observed
     scale = float(np.abs(deviations).max())
     scale *= float(np.sqrt(((deviations / scale) ** 2).sum() / design.n_scores))
-    unit = design.with_scores(deviations / scale)
+    unit, timer = design.with_scores(deviations / scale), LoopTimer(N_EVALUATIONS)
 
     def evaluate(ratios: NDArray[np.float64]) -> Evaluation:
-        return gaussian_likelihood(unit, ratios, restricted=restricted)
+        result = gaussian_likelihood(unit, ratios, restricted=restricted)
+        timer.count()
+        return result
 
     def objective(ratios: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         result = evaluate(ratios)

@@ -26,8 +26,9 @@ from analyses.numerics.mixed.elimination import (
     task_covariances,
     traces,
 )
-from analyses.numerics.mixed.fit import Evaluation, MixedFit, differentiate
+from analyses.numerics.mixed.fit import N_EVALUATIONS, Evaluation, MixedFit, differentiate
 from analyses.numerics.mixed.optimization import maximize, maximize_off_zero
+from tracker.statistics.resampling import LoopTimer
 
 MAX_SD = 20.0
 """Largest standard deviation in logits that is tried; beyond a few, effects separate the scores."""
@@ -66,7 +67,7 @@ class LaplaceLikelihood:
         Args:
             design: scores of 0 and 1, not all equal.
         """
-        self.design = design
+        self.design, self._timer = design, LoopTimer(N_EVALUATIONS)
         mean = float(design.Y.sum() / design.n_scores)
         self._eta = np.full(design.Y.shape, np.log(mean / (1 - mean)))
         self._scores = [np.zeros_like(part) for part in sum_by_component(design, design.Y)]
@@ -150,6 +151,7 @@ class LaplaceLikelihood:
         through_mode = np.array([2 * float((a * b).sum()) for a, b in zip(adjoint, scores, strict=True)])
         squares = np.array([float((part**2).sum()) for part in scores])
         slope = squares - traces(equations, equations.cov, S) + through_mode
+        self._timer.count()
         return Evaluation(value, slope, 1.0, equations, mode.solution)
 
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import joblib
+import numpy as np
 import pytest
 from answer_tables import write_answers
 from click.testing import CliRunner
 
 import tracker
+from analyses.numerics.clustering import spherical_kmeans
+from analyses.numerics.clustering.spherical_kmeans import find_best_assignments
+from analyses.numerics.growth import farthest_on_average
+from analyses.numerics.growth.farthest_first import order_farthest_first
+from analyses.numerics.growth.groups import group_rows
+from analyses.numerics.mixed.design import build_design
+from analyses.numerics.mixed.gaussian import fit_gaussian
+from analyses.numerics.mixed.laplace import fit_logistic
 from tracker.cli import suffrage
 from tracker.errors import TimeLimitError
-from tracker.recording.inputs.time_limit import describe_time, limit_time
+from tracker.recording.inputs.time_limit import limit_time
 from tracker.statistics import resampling
 from tracker.statistics.resampling import map_blocks
+from tracker.statistics.rng_streams import stream_key
 
 
 @pytest.fixture
@@ -62,12 +73,72 @@ def test_the_first_minute_is_never_too_long() -> None:
 
 
 def test_a_timer_counts_the_blocks_of_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    timer = resampling.LoopTimer(500)
     with limit_time(1e-4):
+        timer = resampling.LoopTimer(500)
         assert map_blocks(wait, 3, timer=timer) == [0, 1, 2]
         monkeypatch.setattr(resampling, "PATIENCE", 0.0)
-        with pytest.raises(resampling.LoopTimeError, match="4 of 500 blocks"):
+        with pytest.raises(TimeLimitError, match=r"4 of 500 parts took \d seconds?\. "), limit_time(1e-4):
             map_blocks(wait, 3, timer=timer)
+
+
+def wait_often(_: int) -> None:
+    map_blocks(wait, 100)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("n_workers", "backend", "n_repeats"), [(1, "threading", 2000), (2, "threading", 1000), (2, "loky", 1000)]
+)
+def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(
+    n_workers: int, backend: str, n_repeats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait_in_process(block: int) -> None:
+        monkeypatch.setattr(resampling, "PATIENCE", 0.0)
+        wait_often(block)
+
+    task = wait_often if backend == "threading" else wait_in_process
+    # 100 parts of 0.02 seconds, repeated 1,000 or 2,000 times: more than half an hour, and not more than a day
+    with (
+        joblib.parallel_config(n_jobs=n_workers, backend=backend),
+        pytest.raises(
+            TimeLimitError, match=f"of 100 parts took .*, and they are repeated {n_repeats:,} times"
+        ) as error,
+        limit_time(0.5),
+    ):
+        map_blocks(task, 2000)
+    assert isinstance(error.value.__cause__, resampling.LoopTimeError)
+    assert error.value.__cause__.expected >= 0.02 * 100 * n_repeats
+
+
+@pytest.mark.usefixtures("impatient")
+def test_repeats_are_counted_by_what_knows_of_them() -> None:
+    with pytest.raises(TimeLimitError, match="repeated 6 times"), limit_time(1e-9), resampling.count_repeats(3):
+        map_blocks(lambda _: map_blocks(wait, 5), 2)
+
+
+LOOPS: dict[str, Callable[[], object]] = {
+    "clusters": lambda: find_best_assignments(UNITS, np.ones(200), max_clusters=9, n_restarts=2, key=stream_key(0)),
+    "order by mean distance": lambda: order_farthest_first(group_rows(UNITS), 0, "mean"),
+    "fit to averages": lambda: fit_gaussian(build_design(UNITS, np.arange(200) % 3), restricted=True),
+    "fit to answers": lambda: fit_logistic(build_design((UNITS > 0.4).astype(float), np.arange(200) % 3)),
+}
+RNG = np.random.default_rng(3)
+UNITS = np.abs(RNG.normal(size=(200, 8)))
+UNITS /= np.linalg.norm(UNITS, axis=1, keepdims=True)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_of_compiled_code_are_refused_too(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spherical_kmeans, "CALL_SIZE", 1)
+    monkeypatch.setattr(farthest_on_average, "CALL_SIZE", 1)
+    with limit_time(1.0):
+        LOOPS[loop]()
+    with (
+        pytest.raises(TimeLimitError, match=r"This would take about \d+ seconds?: [1-9]\d* of \d+ parts"),
+        limit_time(1e-12),
+    ):
+        LOOPS[loop]()
 
 
 @pytest.mark.usefixtures("impatient")
@@ -77,14 +148,6 @@ def test_an_error_of_a_block_is_raised() -> None:
 
     with joblib.parallel_config(n_jobs=2, backend="threading"), limit_time(1.0), pytest.raises(KeyError):
         map_blocks(fail, 20)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(30, "30 seconds"), (119, "119 seconds"), (150, "2 minutes"), (9000, "2 hours"), (2e6, "23 days")],
-)
-def test_times_are_described_in_the_largest_unit_of_which_there_are_two(seconds: float, text: str) -> None:
-    assert describe_time(seconds) == text
 
 
 @pytest.mark.usefixtures("impatient")
@@ -98,5 +161,7 @@ def test_an_analysis_that_would_take_too_long_is_refused_with_numbers(tmp_path: 
     words = ["analyze", "prompt-correlation", "b", "--n-permutations", "500", "--database", url, "--no-mlflow"]
     refused = CliRunner().invoke(suffrage, [*words, "--limit-hours", "1e-9"])
     assert isinstance(refused.exception, TimeLimitError)
-    assert re.search(r"This would take about \d+ seconds: 1 of \d+ parts took .* --limit-hours", str(refused.exception))
+    assert re.search(
+        r"This would take about \d+ seconds?: 1 of \d+ parts took .* --limit-hours", str(refused.exception)
+    )
     assert CliRunner().invoke(suffrage, words).exit_code == 0

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.difference_format import format_difference
 from tracker.errors import SelectionError
 from tracker.notebook.result import NotebookResult, make_table
+from tracker.number_format import format_difference
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.findings.summary import Summary

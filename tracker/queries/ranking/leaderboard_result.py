@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from tracker.difference_format import format_difference
 from tracker.name_lists import join_names
 from tracker.notebook.result import NotebookResult, make_table
+from tracker.number_format import format_difference
 from tracker.queries.clusters import TASK
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Policy, TaskEffects

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tracker.errors import TimeLimitError
-from tracker.statistics.resampling import LoopTimeError, use_time_limit
-
-UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
+from tracker.number_format import format_duration
+from tracker.statistics.resampling import LoopTimeError, TimeLimit, use_time_limit
 
 
 @contextmanager
@@ -22,20 +21,14 @@ def limit_time(hours: float | None) -> Iterator[None]:
         TimeLimitError: with the expected time.
     """
     try:
-        with use_time_limit(hours):
+        with use_time_limit(None if hours is None else TimeLimit(hours=hours)):
             yield
     except LoopTimeError as error:
-        expected, spent = describe_time(error.expected), describe_time(error.spent)
+        expected, spent = format_duration(error.expected), format_duration(error.spent)
+        n_repeats = error.limit.n_repeats
+        repeats = f", and they are repeated {n_repeats:,} times" if n_repeats > 1 else ""
         raise TimeLimitError(
-            f"This would take about {expected}: {error.n_done:,} of {error.n_blocks:,} parts took {spent}. The limit "
-            f"is {error.limit:g} hours. Choose fewer prompts, models or draws, or more workers (--workers), or raise "
-            f"the limit: --limit-hours {error.expected / 3_600 * 1.2:.3g}"
+            f"This would take about {expected}: {error.n_done:,} of {error.n_blocks:,} parts took {spent}{repeats}. "
+            f"The limit is {error.limit.hours:g} hours. Choose fewer prompts, models or draws, or more workers "
+            f"(--workers), or raise the limit: --limit-hours {error.expected / 3_600 * 1.2:.3g}"
         ) from error
-
-
-def describe_time(seconds: float) -> str:
-    """Return a time in the largest unit of which it has two."""
-    for size, name in UNITS:
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.clustering.directions import find_directions, group_directions
+from analyses.numerics.growth import farthest_on_average
 from analyses.numerics.growth.farthest_first import order_farthest_first
 from analyses.numerics.growth.groups import group_rows
 from tracker.statistics.ranking import TIE_TOLERANCE
@@ -72,6 +73,16 @@ class TestAgainstReference:
         table = table_of(kind, np.random.default_rng(5), 700, 24)
         rows = order_farthest_first(group_rows(table), 3, criterion).rows
         assert rows.tolist() == direct_order(table, 3, criterion)[0]
+
+    @pytest.mark.parametrize("call_size", [1, 99 * 16_800])
+    def test_rows_do_not_depend_on_how_many_a_call_adds(self, call_size, monkeypatch):
+        table = table_of("counts", np.random.default_rng(6), 700, 24)
+        monkeypatch.setattr(farthest_on_average, "CALL_SIZE", call_size)
+        result = order_farthest_first(group_rows(table), 3, "mean")
+        monkeypatch.undo()
+        expected = order_farthest_first(group_rows(table), 3, "mean")
+        assert result.rows.tobytes() == expected.rows.tobytes()
+        assert result.distances.tobytes() == expected.distances.tobytes()
 
     @settings(max_examples=60, deadline=None)
     @given(st.data())

@@ -1,7 +1,8 @@
-"""Format differences of scores for summaries."""
+"""Format differences of scores, and durations, for people."""
 
 from __future__ import annotations
 
+UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 LARGE, SMALL = 1e6, 1e-6
 """Sizes from which, and below which, four decimals say too much or nothing."""
 
@@ -19,3 +20,17 @@ def format_difference(value: float, sign: str = "") -> str:
     """
     is_plain = value == 0 or SMALL <= abs(value) < LARGE
     return format(value, f"{sign}.4{'f' if is_plain else 'g'}")
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time in the largest unit of which there are two.
+
+    Examples:
+        >>> format_duration(0.4), format_duration(119), format_duration(150), format_duration(2e6)
+        ('1 second', '119 seconds', '2 minutes', '23 days')
+    """
+    for size, name in UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    n_seconds = max(1, round(seconds))
+    return f"{n_seconds} second{'s' * (n_seconds != 1)}"
