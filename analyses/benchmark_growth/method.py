@@ -30,7 +30,8 @@ from analyses.numerics.growth.trajectories import (
 )
 from analyses.numerics.null_tables import shuffle_table
 from tracker.recording.finding import Finding, Metric, Undefined
-from tracker.statistics.resampling import count_repeats, map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
+from tracker.statistics.parallel.time_limits import count_repeats
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
 from tracker.statistics.standard_errors import effective_sample_size
 

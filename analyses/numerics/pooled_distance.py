@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 
 ROWS_AT_A_TIME = 64
 

@@ -19,7 +19,7 @@ from tracker.recording.finding import (
     Metric,
     finite_or_undefined,
 )
-from tracker.statistics.resampling import map_blocks
+from tracker.statistics.parallel.blocks import map_blocks
 
 
 @dataclass(frozen=True, kw_only=True)

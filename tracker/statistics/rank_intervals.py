@@ -22,8 +22,8 @@ from tracker.statistics.pairwise_differences import (
     compare_worst_cases,
     smallest_pvalues,
 )
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks, scale_exponent
-from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
 
 BLOCK = 64

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import time
-import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-T = TypeVar("T")
-
-PATIENCE = 60.0
-"""Seconds of a loop before its time is estimated."""
 
 ALPHA = 0.05
 """Significance level of p-values, and false discovery rate for counting discoveries."""
@@ -29,155 +18,6 @@ the null distribution of a statistic may be that narrow and still have many valu
 """
 CHANCE_TIE = 2
 """With few draws, this many may be equal by chance."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLimit:
-    """How long a loop may take.
-
-    Attributes:
-        hours: the limit of all runs of the loop together.
-        n_repeats: how many times the loop runs, one run after another.
-    """
-
-    hours: float
-    n_repeats: int = 1
-
-
-_LIMIT: ContextVar[TimeLimit | None] = ContextVar("time limit", default=None)
-
-
-class LoopTimeError(Exception):
-    """A loop is expected to take longer than the limit.
-
-    Args:
-        n_done: blocks that are done.
-        n_blocks: all blocks.
-        spent: seconds so far.
-        limit: the limit.
-    """
-
-    def __init__(self, n_done: int, n_blocks: int, spent: float, limit: TimeLimit) -> None:
-        super().__init__(f"{n_done} of {n_blocks} blocks took {spent:.0f} s; the limit is {limit.hours:g} hours")
-        self.n_done, self.n_blocks, self.spent, self.limit = n_done, n_blocks, spent, limit
-
-    def __reduce__(self) -> tuple[type[LoopTimeError], tuple[int, int, float, TimeLimit]]:
-        return type(self), (self.n_done, self.n_blocks, self.spent, self.limit)
-
-    @property
-    def expected(self) -> float:
-        """Seconds that all runs of the loop are expected to take."""
-        return self.spent / self.n_done * self.n_blocks * self.limit.n_repeats
-
-
-@contextmanager
-def use_time_limit(limit: TimeLimit | None) -> Iterator[None]:
-    """Limit the expected time of each loop of `map_blocks` and `LoopTimer` in the context; None for no limit."""
-    token = _LIMIT.set(limit)
-    try:
-        yield
-    finally:
-        _LIMIT.reset(token)
-
-
-@contextmanager
-def count_repeats(n: int) -> Iterator[None]:
-    """Count the loops in the context ``n`` times in estimates, because the caller repeats them as often."""
-    limit = _LIMIT.get()
-    with use_time_limit(limit and replace(limit, n_repeats=limit.n_repeats * max(n, 1))):
-        yield
-
-
-class LoopTimer:
-    """Estimates the time of a loop from its first blocks.
-
-    Args:
-        n_blocks: number of blocks of the loop.
-    """
-
-    def __init__(self, n_blocks: int) -> None:
-        self._n_blocks, self._n_done, self._begun = n_blocks, 0, time.monotonic()
-        self._limit = _LIMIT.get()
-
-    def count(self, n: int = 1) -> None:
-        """Count blocks that are done.
-
-        Raises:
-            LoopTimeError: all blocks are expected to take longer than the limit.
-        """
-        self._n_done += n
-        limit, spent = self._limit, time.monotonic() - self._begun
-        if limit is not None and spent >= PATIENCE:
-            error = LoopTimeError(self._n_done, max(self._n_blocks, self._n_done), spent, limit)
-            if error.expected > limit.hours * 3_600:
-                raise error
-
-
-@dataclass(frozen=True, slots=True)
-class _LimitedTask(Generic[T]):
-    """A task whose own loops are limited, on whatever worker it runs."""
-
-    task: Callable[[int], T]
-    limit: TimeLimit
-
-    def __call__(self, block: int) -> T:
-        with use_time_limit(self.limit):
-            return self.task(block)
-
-
-def map_blocks(task: Callable[[int], T], n_blocks: int, *, timer: LoopTimer | None = None) -> list[T]:
-    """Return ``[task(0), task(1), ...]``; the only place that distributes work over workers.
-
-    ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller sets the number and kind of workers; without
-    it the blocks run sequentially. With a `ClusterBackend` they run on other machines. A task must depend only on its
-    block number, so that the results are the same bytes for any setting.
-
-    Args:
-        task: computes a block.
-        n_blocks: their number.
-        timer: of a loop of several calls; None if this call is the loop.
-
-    Raises:
-        LoopTimeError: the first blocks, or the first rounds of a loop in one of them, show that all would take longer
-            than `use_time_limit` allows; not on a cluster.
-    """
-    timer = timer or LoopTimer(n_blocks)
-    if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        with count_repeats(n_blocks):
-            return _collect((task(block) for block in range(n_blocks)), timer)
-    from joblib import Parallel, delayed
-    from joblib.parallel import get_active_backend
-
-    backend, n_workers = get_active_backend(prefer="threads")
-    prepare, limit = getattr(backend, "prepare", None), _LIMIT.get()
-    if limit is not None and prepare is None:
-        n_rounds = -(-n_blocks // max(backend.effective_n_jobs(n_workers), 1))
-        task = _LimitedTask(task, replace(limit, n_repeats=limit.n_repeats * n_rounds))
-    # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
-    form = "generator" if limit is not None and backend.supports_return_generator else "list"
-    parallel = Parallel(prefer="threads", mmap_mode="c", return_as=form)
-    call = delayed(task) if prepare is None else prepare(task, n_blocks)
-    results = parallel(call(block) for block in range(n_blocks))
-    return results if isinstance(results, list) else _collect(results, timer)
-
-
-def _collect(results: Generator[T], timer: LoopTimer) -> list[T]:
-    collected = []
-    try:
-        for result in results:
-            collected.append(result)
-            timer.count()
-    except BaseException:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of joblib: some blocks are not used
-            results.close()
-        raise
-    return collected
-
-
-def split_blocks(n: int, size: int) -> list[range]:
-    """Split ``0 .. n - 1`` into ranges of ``size``; the last may be shorter."""
-    return [range(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

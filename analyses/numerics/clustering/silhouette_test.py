@@ -14,7 +14,8 @@ from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Cluster
 from analyses.numerics.clustering.cluster_methods import KMEANS, ClusterOptions, find_clusters
 from analyses.numerics.null_tables import NullTables, shuffle_table
 from analyses.numerics.similarity.score_table import PackedScores, unpack_bits
-from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
+from tracker.statistics.parallel.blocks import map_blocks
+from tracker.statistics.resampling import PermutationTest, build_permutation_test
 from tracker.statistics.rng_streams import stream_key
 
 CAPS = (10, 25, 50)

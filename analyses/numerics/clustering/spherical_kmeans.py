@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from analyses.numerics.sorting import first_above
 from tracker.statistics.jit import INT, jit
+from tracker.statistics.parallel.blocks import split_blocks
+from tracker.statistics.parallel.time_limits import LoopTimer
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.resampling import LoopTimer, split_blocks
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_UNITS, generator
 
 BLOCK = 64

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import SIGN_FLIPS, generator
 
 ENUMERATED = 18

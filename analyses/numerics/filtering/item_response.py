@@ -39,7 +39,7 @@ from analyses.numerics.filtering.response_curves import (
     log_likelihood,
     step_prompts,
 )
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 
 Floats = NDArray[np.float64]
 

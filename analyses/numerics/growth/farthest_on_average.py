@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from analyses.numerics.growth.groups import Groups, dot, go_on, row_dot
 from tracker.statistics.jit import INT, jit, sum_kernel
+from tracker.statistics.parallel.blocks import split_blocks
+from tracker.statistics.parallel.time_limits import LoopTimer
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.resampling import LoopTimer, split_blocks
 
 LEAST_POOL, POOL_SHARE = 64, 16
 """A new pool has at least so many groups, and at least one of so many."""

@@ -15,8 +15,6 @@ from analyses.numerics.mixed.elimination import Elimination, Solution
 from analyses.numerics.mixed.optimization import invert_information
 
 Response = Literal["gaussian", "logistic"]
-N_EVALUATIONS = 60
-"""Evaluations of the likelihood that a fit takes, about, for estimates of its time."""
 STEP = 1e-2
 """Step of the logarithm of a standard deviation in differences."""
 

@@ -18,10 +18,12 @@ from analyses.numerics.mixed.elimination import (
     task_covariances,
     traces,
 )
-from analyses.numerics.mixed.fit import N_EVALUATIONS, Evaluation, MixedFit, differentiate
+from analyses.numerics.mixed.fit import Evaluation, MixedFit, differentiate
 from analyses.numerics.mixed.optimization import maximize, maximize_off_zero
-from tracker.statistics.resampling import LoopTimer
+from tracker.statistics.parallel.time_limits import LoopTimer
 
+N_EVALUATIONS = 60
+"""Evaluations of the likelihood that a fit takes, about, for estimates of its time."""
 MAX_RATIO = 1e4
 """Largest standard deviation of an effect in units of the residual's; beyond it nothing is left for the residual."""
 

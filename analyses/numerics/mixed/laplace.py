@@ -26,12 +26,14 @@ from analyses.numerics.mixed.elimination import (
     task_covariances,
     traces,
 )
-from analyses.numerics.mixed.fit import N_EVALUATIONS, Evaluation, MixedFit, differentiate
+from analyses.numerics.mixed.fit import Evaluation, MixedFit, differentiate
 from analyses.numerics.mixed.optimization import maximize, maximize_off_zero
-from tracker.statistics.resampling import LoopTimer
+from tracker.statistics.parallel.time_limits import LoopTimer
 
 MAX_SD = 20.0
 """Largest standard deviation in logits that is tried; beyond a few, effects separate the scores."""
+N_STEPS = 200
+"""Newton steps that a fit takes, about, for estimates of its time."""
 MAX_NEWTON = 60
 MODE_TOLERANCE = 1e-9
 """The mode is found if a step would raise the integrand's logarithm by no more than this, relative to its size."""
@@ -67,7 +69,7 @@ class LaplaceLikelihood:
         Args:
             design: scores of 0 and 1, not all equal.
         """
-        self.design, self._timer = design, LoopTimer(N_EVALUATIONS)
+        self.design, self._timer = design, LoopTimer(N_STEPS)
         mean = float(design.Y.sum() / design.n_scores)
         self._eta = np.full(design.Y.shape, np.log(mean / (1 - mean)))
         self._scores = [np.zeros_like(part) for part in sum_by_component(design, design.Y)]
@@ -98,6 +100,7 @@ class LaplaceLikelihood:
                 length /= 2
             gain, eta, scores = value_next - value, eta_next, scores_next
             value = value_next
+            self._timer.count()
             if abs(gain) <= MODE_TOLERANCE * (1 + abs(value)) and length == 1.0:
                 break
         self._eta, self._scores = eta, scores
@@ -151,7 +154,6 @@ class LaplaceLikelihood:
         through_mode = np.array([2 * float((a * b).sum()) for a, b in zip(adjoint, scores, strict=True)])
         squares = np.array([float((part**2).sum()) for part in scores])
         slope = squares - traces(equations, equations.cov, S) + through_mode
-        self._timer.count()
         return Evaluation(value, slope, 1.0, equations, mode.solution)
 
 

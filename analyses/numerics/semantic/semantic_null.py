@@ -21,7 +21,8 @@ from analyses.numerics.semantic.semantic_regression import (
 )
 from analyses.numerics.semantic.strata import difficulty_length_strata, permute_within, remove_difficulty_length
 from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
-from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
+from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
 DRAW_TOLERANCE = 1e-9

@@ -7,6 +7,7 @@ storing a pair (`pair_counter`), and everything reported is a function of these 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -37,7 +38,9 @@ from analyses.numerics.similarity.weighted_distributions import (
     signs_within,
 )
 from tracker.statistics.jit import bit_counts
-from tracker.statistics.resampling import LoopTimer, PermutationTest, build_permutation_test, map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import expect_blocks, map_blocks, split_blocks
+from tracker.statistics.parallel.time_limits import LoopTimer
+from tracker.statistics.resampling import PermutationTest, build_permutation_test
 
 MAX_KEPT = 1 << 28
 """Counts of draws that are kept between the two passes over them, at 4 or 8 bytes each; more are counted again."""
@@ -290,7 +293,9 @@ def _describe_block(place: int, *, draws: NullDraws, batch: range) -> DrawBlock:
 def _describe_draws(draws: NullDraws) -> tuple[list[DrawBlock], list[Counts]]:
     """What all draws leave behind, and the counts of all of them together for each similarity."""
     blocks: list[DrawBlock] = []
+    begun = time.monotonic()
     values, sides = (np.zeros_like(counts) for counts in draws.observed)
+    expect_blocks(time.monotonic() - begun, draws.n_permutations * (1 if draws.keeps_counts else 2))
     n_blocks = len(draws.runs)
     timer = LoopTimer(n_blocks)
     for batch in split_blocks(n_blocks, n_blocks if draws.keeps_counts else MAX_BLOCKS):

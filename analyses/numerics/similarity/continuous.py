@@ -26,7 +26,8 @@ from analyses.numerics.similarity.weighted_distributions import (
     compute_tie_tolerances,
     signs_within,
 )
-from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
+from tracker.statistics.resampling import PermutationTest, build_permutation_test
 from tracker.statistics.rng_streams import stream_key
 
 MAX_DRAWS = 50

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.weighting.exponentials import fill_exponentials
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.rng_streams import SIMPLEX, generator
 
 BLOCK = 512

@@ -18,8 +18,8 @@ from scipy import special
 
 from analyses.numerics.weighting.dirichlet_tail import both_tails
 from tracker.statistics.jit import jit, popcount
+from tracker.statistics.parallel.blocks import map_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE
-from tracker.statistics.resampling import map_blocks
 
 MAX_STEPS = 200
 MAX_STEP = 1e-8

@@ -35,7 +35,7 @@ from tracker.recording.pipeline import run_analysis
 from tracker.recording.registry import discover_analyses
 from tracker.statistics.cluster import backend
 from tracker.statistics.cluster.backend import BlockError, ClusterBackend
-from tracker.statistics.resampling import map_blocks
+from tracker.statistics.parallel.blocks import map_blocks
 
 BLOCKS = SCORES_ONLY | {
     "n_permutations": 9,

@@ -25,15 +25,15 @@ from analyses.numerics.mixed.laplace import fit_logistic
 from tracker.cli import suffrage
 from tracker.errors import TimeLimitError
 from tracker.recording.inputs.time_limit import limit_time
-from tracker.statistics import resampling
-from tracker.statistics.resampling import map_blocks
+from tracker.statistics.parallel import time_limits
+from tracker.statistics.parallel.blocks import expect_blocks, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are estimated from the first block on."""
-    monkeypatch.setattr(resampling, "PATIENCE", 0.0)
+    monkeypatch.setattr(time_limits, "PATIENCE", 0.0)
 
 
 def wait(block: int) -> int:
@@ -74,9 +74,9 @@ def test_the_first_minute_is_never_too_long() -> None:
 
 def test_a_timer_counts_the_blocks_of_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     with limit_time(1e-4):
-        timer = resampling.LoopTimer(500)
+        timer = time_limits.LoopTimer(500)
         assert map_blocks(wait, 3, timer=timer) == [0, 1, 2]
-        monkeypatch.setattr(resampling, "PATIENCE", 0.0)
+        monkeypatch.setattr(time_limits, "PATIENCE", 0.0)
         with pytest.raises(TimeLimitError, match=r"4 of 500 parts took \d seconds?\. "), limit_time(1e-4):
             map_blocks(wait, 3, timer=timer)
 
@@ -93,7 +93,7 @@ def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(
     n_workers: int, backend: str, n_repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wait_in_process(block: int) -> None:
-        monkeypatch.setattr(resampling, "PATIENCE", 0.0)
+        monkeypatch.setattr(time_limits, "PATIENCE", 0.0)
         wait_often(block)
 
     task = wait_often if backend == "threading" else wait_in_process
@@ -106,14 +106,25 @@ def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(
         limit_time(0.5),
     ):
         map_blocks(task, 2000)
-    assert isinstance(error.value.__cause__, resampling.LoopTimeError)
+    assert isinstance(error.value.__cause__, time_limits.LoopTimeError)
     assert error.value.__cause__.expected >= 0.02 * 100 * n_repeats
 
 
 @pytest.mark.usefixtures("impatient")
 def test_repeats_are_counted_by_what_knows_of_them() -> None:
-    with pytest.raises(TimeLimitError, match="repeated 6 times"), limit_time(1e-9), resampling.count_repeats(3):
+    with pytest.raises(TimeLimitError, match="repeated 6 times"), limit_time(1e-9), time_limits.count_repeats(3):
         map_blocks(lambda _: map_blocks(wait, 5), 2)
+
+
+@pytest.mark.parametrize(("n_workers", "n_rounds"), [(1, 500), (2, 250)])
+def test_a_loop_is_refused_by_a_block_that_was_computed_before(n_workers: int, n_rounds: int) -> None:
+    with joblib.parallel_config(n_jobs=n_workers, backend="threading"):
+        with limit_time(3.0):
+            expect_blocks(59.0, 500)  # less than a minute proves nothing
+            expect_blocks(61.0, 100)
+        with pytest.raises(TimeLimitError, match=f"1 of {n_rounds} parts took 61 seconds. The limit"), limit_time(3.0):
+            expect_blocks(61.0, 500)
+        expect_blocks(61.0, 500)
 
 
 LOOPS: dict[str, Callable[[], object]] = {

@@ -12,7 +12,8 @@ from scipy.stats import permutation_test
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
 from analyses.numerics.similarity.score_table import ScoreTable
-from tracker.statistics.resampling import build_permutation_test, map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
+from tracker.statistics.resampling import build_permutation_test
 
 RNG = np.random.default_rng(7)
 BINARY = (RNG.random((90, 8)) < RNG.random((90, 1))).astype(float)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tracker.errors import TimeLimitError
 from tracker.number_format import format_duration
-from tracker.statistics.resampling import LoopTimeError, TimeLimit, use_time_limit
+from tracker.statistics.parallel.time_limits import LoopTimeError, TimeLimit, use_time_limit
 
 
 @contextmanager

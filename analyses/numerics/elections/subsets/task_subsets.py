@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.distance_counts import RankingDistances, ReferenceRanking, count_distances
 from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
 from analyses.numerics.elections.voting.task_votes import TaskVotes, combine_digits
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.rng_streams import HALVES, generator
 
 SUBSET_BLOCK = 8192

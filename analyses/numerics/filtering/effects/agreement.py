@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 Floats = NDArray[np.float64]

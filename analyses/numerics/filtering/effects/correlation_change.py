@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.spread import LEVELS
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
-from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
 Floats = NDArray[np.float64]

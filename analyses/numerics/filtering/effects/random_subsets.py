@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 from tracker.statistics.ranking import TIE_TOLERANCE, kendall_tau_b, mean_ranks
-from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.removal import draw_retained
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 
 SUBSETS_AT_A_TIME = 64
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import split_blocks
+from tracker.statistics.parallel.blocks import split_blocks
 
 LANES = 64
 """Partial sums of a dot product: a processor works on several at once, and their order is still fixed."""

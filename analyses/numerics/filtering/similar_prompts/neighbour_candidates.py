@@ -16,7 +16,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     iterate_products,
 )
 from tracker.statistics.jit import jit
-from tracker.statistics.resampling import split_blocks
+from tracker.statistics.parallel.blocks import split_blocks
 
 STEP = 16
 """One prompt in so many is looked at first, to learn how near the neighbours of each prompt may be."""

@@ -18,7 +18,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
 from analyses.numerics.filtering.similar_prompts.neighbour_candidates import NeighbourCandidates, find_candidates
 from analyses.numerics.sorting import stable_argsort
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import map_blocks, split_blocks
+from tracker.statistics.parallel.blocks import map_blocks, split_blocks
 
 ROWS_OF_A_TASK = 2048
 """Prompts a worker does at a time."""

@@ -21,7 +21,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours
 from analyses.numerics.sorting import first_above
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import split_blocks
+from tracker.statistics.parallel.blocks import split_blocks
 
 ROWS_AT_A_TIME = 2048
 """Prompts whose rows are multiplied with all together."""

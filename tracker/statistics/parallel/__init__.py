@@ -1,0 +1,1 @@
+"""Loops whose blocks run on several workers, and limits on their time."""
