@@ -23,14 +23,14 @@ def format_difference(value: float, sign: str = "") -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time in the largest unit of which there are two.
+    """Return a time in the largest unit of which there are two, with two digits.
 
     Examples:
         >>> format_duration(0.4), format_duration(119), format_duration(150), format_duration(2e6)
-        ('1 second', '119 seconds', '2 minutes', '23 days')
+        ('1 second', '119 seconds', '2.5 minutes', '23 days')
     """
     for size, name in UNITS:
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
+            return f"{seconds / size:{'.0f' if seconds >= 10 * size else '.2g'}} {name}"
     n_seconds = max(1, round(seconds))
     return f"{n_seconds} second{'s' * (n_seconds != 1)}"

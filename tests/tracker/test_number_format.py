@@ -14,8 +14,11 @@ from tracker.number_format import format_duration
         (1.4, "1 second"),
         (30, "30 seconds"),
         (119, "119 seconds"),
-        (150, "2 minutes"),
-        (9000, "2 hours"),
+        (150, "2.5 minutes"),
+        (7201, "2 hours"),
+        (9000, "2.5 hours"),
+        (35_999, "10 hours"),
+        (7200 * 6, "12 hours"),
         (2e6, "23 days"),
     ],
 )

@@ -387,12 +387,14 @@ def find_best_assignments(
     )  # fmt: skip
     space = Workspace(np.empty(m), np.empty(max_clusters), np.empty(m, np.int64), np.empty((m, 2), np.int64))
     draws = np.empty(CANDIDATES * max_clusters, np.int64)
-    calls = [range(n.start + 2, n.stop + 2) for n in split_blocks(max_clusters - 1, max(CALL_SIZE // units.size, 1))]
-    timer = LoopTimer(n_restarts * sum(map(sum, calls)))
+    parts = split_blocks(max_clusters - 1, max(CALL_SIZE // max(units.size, 1), 1))
+    timer = LoopTimer(n_restarts * (max_clusters - 1))
     for restart in range(n_restarts):
         _draw_starts(draws, key, restart)
         _start_chain(directions, state)
-        for numbers in calls:
-            _extend_chain(directions, numbers[0], numbers[-1], draws, state, space, restart == 0, kept, objectives)
-            timer.count(sum(numbers))
+        for part in parts:
+            _extend_chain(
+                directions, part.start + 2, part.stop + 1, draws, state, space, restart == 0, kept, objectives
+            )
+            timer.count(len(part))
     return kept, objectives

@@ -25,6 +25,8 @@ STRIDE = 8
 """Of so many groups, one is in the sample that shows how far a pool reaches."""
 CALL_SIZE = 1 << 28
 """Numbers of all groups, times rows that one call of the compiled code adds, about."""
+SLOW_SHARE = 40
+"""The first row of so many is left out of estimates of time: pools last shortest at the start."""
 RUN = 16
 """Groups of the pool that are passed over together."""
 SINGLE = float(np.finfo(np.float32).eps)
@@ -299,7 +301,9 @@ def order_by_mean(groups: Groups, start: int, rows: NDArray[np.int64], distances
     rows[0], distances[0] = start, np.nan
     none = (0.0, 0.0, 0.0)
     state = (int(groups.group[start]), m, 0, 0, -np.inf, none, none)
-    sums, timer = np.zeros((4, units.shape[1])), LoopTimer(rows.size - 1)
-    for part in split_blocks(rows.size - 1, max(CALL_SIZE // units.size, 1)):
+    sums, n = np.zeros((4, units.shape[1])), rows.size - 1
+    for part in split_blocks(n, max(CALL_SIZE // max(units.size, 1), 1)):
+        if part.start <= n // SLOW_SHARE:
+            timer = LoopTimer(n - part.start)
         state = _extend_order(search, start, part.start + 1, part.stop + 1, sums, state, rows, distances)
         timer.count(len(part))

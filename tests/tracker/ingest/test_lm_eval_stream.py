@@ -136,11 +136,11 @@ class TestErrors:
 
 
 @pytest.mark.parametrize(("most", "n_read", "n_counted"), [(3, 1, 3), (5, 3, 4)])
-def test_a_file_is_read_no_further_after_many_problems(
+def test_a_file_is_read_no_further_after_many_lines_that_are_not_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, n_read: int, n_counted: int
 ) -> None:
     # Arrange: a sample, three broken lines, two samples, and a broken line.
-    monkeypatch.setattr(stream, "MAX_PROBLEMS", most)
+    monkeypatch.setattr(stream, "MAX_REJECTED", most)
     first, *later = (json.dumps(sample(number, 1, "none", 1.0, False)) for number in range(3))
     path = tmp_path / f"samples_t_{STAMP}.jsonl"
     path.write_text("\n".join([first, "{", "a", "[", *later, "{"]))

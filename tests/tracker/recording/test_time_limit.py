@@ -89,12 +89,13 @@ def wait_often(_: int) -> None:
 @pytest.mark.parametrize(
     ("n_workers", "backend", "n_repeats"), [(1, "threading", 2000), (2, "threading", 1000), (2, "loky", 1000)]
 )
-def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(
-    n_workers: int, backend: str, n_repeats: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(n_workers: int, backend: str, n_repeats: int) -> None:
     def wait_in_process(block: int) -> None:
-        monkeypatch.setattr(time_limits, "PATIENCE", 0.0)
-        wait_often(block)
+        patience, time_limits.PATIENCE = time_limits.PATIENCE, 0.0
+        try:
+            wait_often(block)
+        finally:
+            time_limits.PATIENCE = patience
 
     task = wait_often if backend == "threading" else wait_in_process
     # 100 parts of 0.02 seconds, repeated 1,000 or 2,000 times: more than half an hour, and not more than a day
@@ -108,6 +109,19 @@ def test_a_loop_in_a_block_is_refused_with_the_time_of_all_blocks(
         map_blocks(task, 2000)
     assert isinstance(error.value.__cause__, time_limits.LoopTimeError)
     assert error.value.__cause__.expected >= 0.02 * 100 * n_repeats
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_only_first_blocks_estimate_the_time_of_all(n_workers: int) -> None:
+    def wait_longer(block: int) -> None:
+        map_blocks(lambda _: time.sleep(0.01 if block < n_workers else 1.0), 2)
+
+    # Each of the first blocks takes 0.02 seconds, and a later one 2: the limit is 40 seconds.
+    with joblib.parallel_config(n_jobs=n_workers, backend="threading"), limit_time(40 / 3_600):
+        assert map_blocks(wait_longer, n_workers + 1) == [None] * (n_workers + 1)
+        with pytest.raises(time_limits.LoopTimeError, match="1 of 2 blocks"):
+            map_blocks(lambda _: map_blocks(lambda _: time.sleep(0.5), 2), 200)
 
 
 @pytest.mark.usefixtures("impatient")

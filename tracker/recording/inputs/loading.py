@@ -70,7 +70,8 @@ class AnalysisInputs:
             device: the device to compute on, for an analysis that has the choice.
             limit_hours: the analysis ends early if it is expected to take longer; None for no limit.
         """
-        with use_workers(workers, progress), limit_time(limit_hours):
+        is_cluster = isinstance(workers, str)
+        with use_workers(workers, progress), limit_time(None if is_cluster else limit_hours):
             options = {DEVICE: device} if self.declaration.has_device else {}
             report = self._compute_one(self.values, options)
             completed = {

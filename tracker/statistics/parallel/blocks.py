@@ -6,14 +6,13 @@ import sys
 import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from tracker.statistics.parallel.time_limits import (
     LIMIT,
     LoopTimer,
     TimeLimit,
     check_time,
-    count_repeats,
     use_time_limit,
 )
 
@@ -34,24 +33,22 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, timer: LoopTimer | No
 
     Raises:
         LoopTimeError: the first blocks, or the first rounds of a loop in one of them, show that all would take longer
-            than `use_time_limit` allows; not on a cluster.
+            than `use_time_limit` allows.
     """
-    timer = timer or LoopTimer(n_blocks)
+    timer, limit = timer or LoopTimer(n_blocks), LIMIT.get()
     if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        with count_repeats(n_blocks):
-            return _collect((task(block) for block in range(n_blocks)), timer)
+        limited = task if limit is None else _LimitedTask(task, limit, n_blocks, 1)
+        return _collect((limited(block) for block in range(n_blocks)), timer)
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
-    backend, n_workers = get_active_backend(prefer="threads")
-    prepare, limit = getattr(backend, "prepare", None), LIMIT.get()
-    if limit is not None and prepare is None:
-        n_repeats = limit.n_repeats * _count_rounds(n_blocks, backend, n_workers)
-        task = _LimitedTask(task, replace(limit, n_repeats=n_repeats))
+    backend = get_active_backend(prefer="threads")[0]
+    prepare = getattr(backend, "prepare", None)
     # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
     form = "generator" if limit is not None and backend.supports_return_generator else "list"
     parallel = Parallel(prefer="threads", mmap_mode="c", return_as=form)
-    call = delayed(task) if prepare is None else prepare(task, n_blocks)
+    limited = task if limit is None else _LimitedTask(task, limit, n_blocks, _count_workers())
+    call = delayed(limited) if prepare is None else prepare(task, n_blocks)
     results = parallel(call(block) for block in range(n_blocks))
     return results if isinstance(results, list) else _collect(results, timer)
 
@@ -64,17 +61,10 @@ def expect_blocks(seconds: float, n_blocks: int) -> None:
         n_blocks: of the loop, on the workers of `map_blocks`.
 
     Raises:
-        LoopTimeError: the loop is expected to take longer than `use_time_limit` allows; not on a cluster.
+        LoopTimeError: the loop is expected to take longer than `use_time_limit` allows.
     """
-    n_rounds = n_blocks
-    if "joblib" in sys.modules:
-        from joblib.parallel import get_active_backend
-
-        backend, n_workers = get_active_backend(prefer="threads")
-        if getattr(backend, "prepare", None) is not None:
-            return
-        n_rounds = _count_rounds(n_blocks, backend, n_workers)
-    check_time(1, n_rounds, seconds, LIMIT.get())
+    n_workers = _count_workers() if "joblib" in sys.modules else 1
+    check_time(1, -(-n_blocks // n_workers), seconds, LIMIT.get())
 
 
 def split_blocks(n: int, size: int) -> list[range]:
@@ -84,19 +74,33 @@ def split_blocks(n: int, size: int) -> list[range]:
 
 @dataclass(frozen=True, slots=True)
 class _LimitedTask(Generic[T]):
-    """A task whose own loops are limited, on whatever worker it runs."""
+    """A task whose own loops are limited, on whatever worker it runs.
+
+    Only the first block of each worker estimates the time of all blocks by its loops: later ones are timed as blocks.
+
+    Attributes:
+        task: computes a block.
+        limit: of the loop.
+        n_blocks: number of blocks.
+        n_workers: how many compute blocks at once.
+    """
 
     task: Callable[[int], T]
     limit: TimeLimit
+    n_blocks: int
+    n_workers: int
 
     def __call__(self, block: int) -> T:
-        with use_time_limit(self.limit):
+        n_repeats = self.limit.n_repeats * -(-self.n_blocks // self.n_workers)
+        with use_time_limit(replace(self.limit, n_repeats=n_repeats) if block < self.n_workers else None):
             return self.task(block)
 
 
-def _count_rounds(n_blocks: int, backend: Any, n_workers: int) -> int:
-    """Number of blocks that each worker computes one after another."""
-    return -(-n_blocks // max(int(backend.effective_n_jobs(n_workers)), 1))
+def _count_workers() -> int:
+    from joblib.parallel import get_active_backend
+
+    backend, n_workers = get_active_backend(prefer="threads")
+    return max(int(backend.effective_n_jobs(n_workers)), 1)
 
 
 def _collect(results: Generator[T], timer: LoopTimer) -> list[T]:

@@ -40,8 +40,8 @@ FIELDS = frozenset((
 ))  # fmt: skip
 PROBABILITY = "gold_probability_likelihoods"
 LETTERS_PER_BLOCK = 1 << 23
-MAX_PROBLEMS = 100_000
-"""After so many problems a file is read no further."""
+MAX_REJECTED = 100_000
+"""After so many lines that are not samples a file is read no further."""
 NO_FILTER = "none"
 WEIGHTED = (("weighted_perplexity",), ("bits_per_byte",))
 """Aggregations of pairs of a log-likelihood and a weight, such as a number of words."""
@@ -95,20 +95,21 @@ def read_samples(
 
     Raises:
         BadInputError: lines are not samples, or scores are invalid; raised after all valid samples, or after the valid
-            ones before `MAX_PROBLEMS` problems.
+            ones before `MAX_REJECTED` other lines.
     """
     problems = SampleProblems()
     stream = _Stream(path, task, results, problems)
     few_shot = results.few_shot(task)
     waiting: list[LmEvalSample] = []
-    n_letters, advice = 0, ""
+    n_letters, n_rejected, advice = 0, 0, ""
     try:
         for number, line in _read_rows(path):
-            if problems.count >= MAX_PROBLEMS:
-                advice = f"Line {number:,} and later lines were not read, after so many problems."
+            if n_rejected >= MAX_REJECTED:
+                advice = f"Line {number:,} and later lines were not read: too many lines are not samples."
                 break
             sample = _sample(line, number, few_shot, problems)
             if sample is None:
+                n_rejected += 1
                 continue
             waiting.append(sample)
             n_letters += sample.n_letters
