@@ -77,7 +77,7 @@ def test_a_timer_counts_the_blocks_of_several_calls(monkeypatch: pytest.MonkeyPa
         timer = time_limits.LoopTimer(500)
         assert map_blocks(wait, 3, timer=timer) == [0, 1, 2]
         monkeypatch.setattr(time_limits, "PATIENCE", 0.0)
-        with pytest.raises(TimeLimitError, match=r"4 of 500 parts took \d seconds?\. "), limit_time(1e-4):
+        with pytest.raises(TimeLimitError, match=r"4 of 500 parts took \d+ seconds?\. "), limit_time(1e-4):
             map_blocks(wait, 3, timer=timer)
 
 
@@ -157,10 +157,11 @@ UNITS /= np.linalg.norm(UNITS, axis=1, keepdims=True)
 def test_loops_of_compiled_code_are_refused_too(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spherical_kmeans, "CALL_SIZE", 1)
     monkeypatch.setattr(farthest_on_average, "CALL_SIZE", 1)
-    with limit_time(1.0):
+    LOOPS[loop]()  # compiles
+    with limit_time(1e6):
         LOOPS[loop]()
     with (
-        pytest.raises(TimeLimitError, match=r"This would take about \d+ seconds?: [1-9]\d* of \d+ parts"),
+        pytest.raises(TimeLimitError, match=r"This would take about \S+ \w+: [1-9]\d* of \d+ parts"),
         limit_time(1e-12),
     ):
         LOOPS[loop]()
@@ -186,7 +187,5 @@ def test_an_analysis_that_would_take_too_long_is_refused_with_numbers(tmp_path: 
     words = ["analyze", "prompt-correlation", "b", "--n-permutations", "500", "--database", url, "--no-mlflow"]
     refused = CliRunner().invoke(suffrage, [*words, "--limit-hours", "1e-9"])
     assert isinstance(refused.exception, TimeLimitError)
-    assert re.search(
-        r"This would take about \d+ seconds?: 1 of \d+ parts took .* --limit-hours", str(refused.exception)
-    )
+    assert re.search(r"This would take about \S+ \w+: 1 of \d+ parts took .* --limit-hours", str(refused.exception))
     assert CliRunner().invoke(suffrage, words).exit_code == 0
