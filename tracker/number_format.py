@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
+"""Seconds and names of units of time, the largest first."""
 LARGE, SMALL = 1e6, 1e-6
 """Sizes from which, and below which, four decimals say too much or nothing."""
 

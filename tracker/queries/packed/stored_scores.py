@@ -14,7 +14,7 @@ from tracker.queries.sql.arrow import Reading, arrow_reader, number_columns, rea
 from tracker.queries.sql.run_terms import run_terms
 
 KEY_BITS = 32
-"""Bits of a prompt's key in one number with that of its run: two columns take a fifth longer to read."""
+"""Bits of a prompt's key in one number with that of its run: two columns take a tenth to a fifth longer to read."""
 SPARE_KEYS = 1_000_000
 """Unused keys among those of a matrix, up to which a table by key finds their positions."""
 

@@ -37,8 +37,9 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, timer: LoopTimer | No
     """
     timer, limit = timer or LoopTimer(n_blocks), LIMIT.get()
     if n_blocks < 2 or "joblib" not in sys.modules:  # nothing to distribute, or joblib is not configured
-        limited = task if limit is None else _LimitedTask(task, limit, n_blocks, 1)
-        return _collect((limited(block) for block in range(n_blocks)), timer)
+        if limit is not None:
+            task = _LimitedTask(task, limit, n_blocks, 1)
+        return _collect((task(block) for block in range(n_blocks)), timer)
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
@@ -47,8 +48,9 @@ def map_blocks(task: Callable[[int], T], n_blocks: int, *, timer: LoopTimer | No
     # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
     form = "generator" if limit is not None and backend.supports_return_generator else "list"
     parallel = Parallel(prefer="threads", mmap_mode="c", return_as=form)
-    limited = task if limit is None else _LimitedTask(task, limit, n_blocks, _count_workers())
-    call = delayed(limited) if prepare is None else prepare(task, n_blocks)
+    if limit is not None:
+        task = _LimitedTask(task, limit, n_blocks, _count_workers())
+    call = delayed(task) if prepare is None else prepare(task, n_blocks)
     results = parallel(call(block) for block in range(n_blocks))
     return results if isinstance(results, list) else _collect(results, timer)
 

@@ -65,7 +65,7 @@ def use_time_limit(limit: TimeLimit | None) -> Iterator[None]:
 def count_repeats(n: int) -> Iterator[None]:
     """Count the loops in the context ``n`` times in estimates, because the caller repeats them as often."""
     limit = LIMIT.get()
-    with use_time_limit(limit and replace(limit, n_repeats=limit.n_repeats * max(n, 1))):
+    with use_time_limit(limit and replace(limit, n_repeats=limit.n_repeats * n)):
         yield
 
 
