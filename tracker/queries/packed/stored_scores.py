@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.sql.arrow import Reading, arrow_reader, number_columns, read_arrow
-from tracker.queries.sql.run_terms import run_terms
+from tracker.queries.packed.score_rows import read_score_rows
+from tracker.queries.sql.arrow import Reading, open_reading
 
-KEY_BITS = 32
-"""Bits of a prompt's key in one number with that of its run: two columns take a tenth to a fifth longer to read."""
 SPARE_KEYS = 1_000_000
 """Unused keys among those of a matrix, up to which a table by key finds their positions."""
 
@@ -46,35 +43,27 @@ def read_stored(
         prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
     """
     grid = Grid(run_ids, prompt_ids)
-    sql = (
-        f"SELECT run_id * {1 << KEY_BITS} + prompt_id, value FROM score "
-        f"WHERE metric_id = {metric_id} AND {run_terms(source, run_ids)}"
-    )
-
-    def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        keys, values = number_columns(batch)
-        positions, is_row = grid.cells(keys >> KEY_BITS, keys & ((1 << KEY_BITS) - 1))
-        return positions, values if is_row.all() else values[is_row]
-
     shape, size, n_scores, n_rows = (len(prompt_ids), len(run_ids)), len(prompt_ids) * len(run_ids), 0, 0
     Q = np.full(size, np.nan)
     if size == 0:
         return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
-    with arrow_reader(source, sql, runs=run_ids) as reader:
-        for batch in reader:
-            cell, values = cells(batch)
-            Q[cell] = values
-            n_scores += len(values)
-            n_rows += batch.num_rows
-    if n_scores <= size - np.count_nonzero(np.isnan(Q)):
-        return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
-    # several trials: average them, in a fixed order
-    cell, values = cells(read_arrow(source, f"{sql} ORDER BY run_id, prompt_id, trial", runs=run_ids))
-    sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
+    with open_reading(source) as reading:
+        for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
+            cell, is_row = grid.cells(runs, prompts)
+            Q[cell] = values if is_row.all() else values[is_row]
+            n_scores += len(cell)
+            n_rows += len(values)
+        if n_scores <= size - np.count_nonzero(np.isnan(Q)):
+            return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
+        # several trials: average them, in a fixed order
+        sums, counts = np.zeros(size), np.zeros(size, dtype=np.int64)
+        for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids), is_ordered=True):
+            cell, is_row = grid.cells(runs, prompts)
+            np.add.at(sums, cell, values if is_row.all() else values[is_row])
+            counts += np.bincount(cell, minlength=size)
     is_averaged = counts > 1  # a single -0.0 stays as it is
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
-    counts = counts.reshape(shape).astype(np.int64)
-    return AveragedScores(Q=Q.reshape(shape), counts=counts, n_left_out=n_rows - n_scores)
+    return AveragedScores(Q=Q.reshape(shape), counts=counts.reshape(shape), n_left_out=n_rows - n_scores)
 
 
 class Grid:

@@ -62,7 +62,7 @@ def arrow_reader(
     SQLite has no strict column types. They are inferred from the first 65,536 rows, so a column fails if it is NULL in
     all of those and not later.
     """
-    with _reading(source) as reading, reading.reader(sql, parameters, runs=runs) as reader:
+    with open_reading(source) as reading, reading.reader(sql, parameters, runs=runs) as reader:
         yield reader
 
 
@@ -73,7 +73,7 @@ def snapshot(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
     Raises:
         DatabaseError: the engine rejected a query, or cannot be reached.
     """
-    with _reading(source) as reading:
+    with open_reading(source) as reading:
         if not reading.is_sqlite:
             reading.execute("SET default_transaction_isolation = 'repeatable read'")
         reading.connection.set_autocommit(False)  # an explicit BEGIN would end with the first query that has parameters
@@ -149,7 +149,12 @@ class Reading:
 
 
 @contextmanager
-def _reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[Reading]:
+def open_reading(source: Session | sa.Engine | sa.Connection | Reading) -> Iterator[Reading]:
+    """Open a connection for reading, unless the source is one.
+
+    Raises:
+        DatabaseError: the engine rejected a query, or cannot be reached.
+    """
     if isinstance(source, Reading):
         yield source
         return

@@ -21,7 +21,7 @@ from tracker import schema
 from tracker.api.store import Store
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.queries.packed import packed_scores
+from tracker.queries.packed import packed_scores, score_rows
 from tracker.queries.packed.pack_folder import VARIABLE, find_pack_folder
 from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.resolution import find_benchmark
@@ -39,6 +39,7 @@ Edit = tuple[str, int, tuple[tuple[float, ...], ...]]
 @pytest.fixture(autouse=True)
 def _pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_scores, "MIN_CELLS", 1)
+    monkeypatch.setattr(score_rows, "MIN_GATHERED", 1)
 
 
 def list_packs(engine: sa.Engine) -> list[Path]:
@@ -195,6 +196,25 @@ def test_the_trials_of_a_prompt_are_averaged(store: sa.Engine) -> None:
                 _, n_trials = read_averages(session, 1, [run + 1], np.arange(1, 5))
                 assert n_trials == 3 - run
     assert runs == [1]
+
+
+def test_gathered_scores_are_those_of_the_rows(store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setattr(score_rows, "CELLS_PER_QUERY", 2 * len(Q))
+    add_scores(store, np.where(Q == 0, -0.0, Q / 3))
+    add_scores(store, 1e300 * Q[:, :2], trial=1)
+    add_scores(store, Q, condition="answer_only")
+    loaded = []
+    for name, value in ("MIN_GATHERED", 1), ("MAX_GATHERED", 0), ("MIN_GATHERED", 1_000):
+        monkeypatch.setattr(score_rows, name, value)
+        check_every_read(store)
+        check_every_read(store, lambda keys: keys[1::2])
+        with transaction(store, write=False) as session:
+            averages, n_trials = read_averages(session, 1, [3, 1, 2], np.array([4, 2, 1]))
+        loaded.append((averages.tobytes(), n_trials))
+    assert loaded[1:] == loaded[:1] * 2
+    assert np.signbit(averages).any() == (store.dialect.name == "postgresql")  # SQLite has no negative zero
+    assert n_trials == 2
 
 
 def test_uncommitted_scores_are_not_packed(store: sa.Engine) -> None:

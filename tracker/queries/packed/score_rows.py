@@ -1,0 +1,87 @@
+"""Read rows of scores by column; from PostgreSQL, which gathers those of each run in one value.
+
+The client of PostgreSQL decodes each value by itself, which takes longer than all that the server does. Of a
+large matrix the server sends the scores of each run as one value of many bytes, which several of its processes gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.queries.sql.arrow import Reading, number_columns
+from tracker.queries.sql.run_terms import join_keys, run_terms
+
+KEY_BITS = 32
+"""Bits of a prompt's key in one number with that of its run: two columns take a tenth to a fifth longer to read."""
+MIN_GATHERED = 300_000
+"""Cells of a matrix from which PostgreSQL gathers scores."""
+CELLS_PER_QUERY = 8_000_000
+"""Cells of a matrix that it gathers at once."""
+MAX_GATHERED = 1 << 25
+"""Scores of a run up to which it does: a value has less than 1 GB."""
+WORK_MEMORY = "256MB"
+"""Memory of a process of the server that gathers; with the usual 4 MB it takes twice as long."""
+_GATHERED = np.dtype([("prompt", ">i4"), ("value", ">f8")])
+
+ScoreRows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""``(n,)`` runs, prompts and scores."""
+
+
+def read_score_rows(
+    reading: Reading, metric_id: int, run_ids: Sequence[int], n_prompts: int, *, is_ordered: bool = False
+) -> Iterator[ScoreRows]:
+    """Yield the scores of some runs.
+
+    Args:
+        reading: a connection to the store.
+        metric_id: key of the metric.
+        run_ids: keys of the runs.
+        n_prompts: the number of their prompts, more or less.
+        is_ordered: whether they are ordered by run, prompt and trial.
+    """
+    if reading.is_sqlite or is_ordered or not _is_gathered(reading, run_ids, n_prompts):
+        yield from _read_rows(reading, metric_id, run_ids, "ORDER BY run_id, prompt_id, trial" if is_ordered else "")
+        return
+    step = max(1, CELLS_PER_QUERY // n_prompts)
+    for first in range(0, len(run_ids), step):
+        yield from _read_gathered(reading, metric_id, run_ids[first : first + step])
+
+
+def _is_gathered(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> bool:
+    if len(run_ids) * n_prompts < MIN_GATHERED:
+        return False
+    longest = f"SELECT coalesce(max(n_scores), 0)::bigint FROM run WHERE id IN ({join_keys(run_ids)})"
+    return int(number_columns(reading.table(longest))[0][0]) <= MAX_GATHERED
+
+
+def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: str) -> Iterator[ScoreRows]:
+    sql = (
+        f"SELECT run_id * {1 << KEY_BITS} + prompt_id, value FROM score "
+        f"WHERE metric_id = {metric_id} AND {run_terms(reading, run_ids)} {order}"
+    )
+    with reading.reader(sql, runs=run_ids) as reader:
+        for batch in reader:
+            keys, values = number_columns(batch)
+            yield keys >> KEY_BITS, keys & ((1 << KEY_BITS) - 1), values
+
+
+def _read_gathered(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> Iterator[ScoreRows]:
+    sql = (
+        "SELECT run_id, string_agg(int4send(prompt_id) || float8send(value), ''::bytea) FROM score "
+        f"WHERE metric_id = {metric_id} AND {run_terms(reading, run_ids)} GROUP BY run_id"
+    )
+    reading.execute(f"SET work_mem = '{WORK_MEMORY}'")
+    with reading.reader(sql, runs=run_ids) as reader:
+        for batch in filter(len, reader):
+            gathered: Any = batch.column(1)
+            buffers: Any = gathered.buffers()
+            places = np.frombuffer(buffers[1], dtype=np.int32)[gathered.offset :][: len(gathered) + 1]
+            places = places // _GATHERED.itemsize
+            rows = np.frombuffer(buffers[2], dtype=_GATHERED)[places[0] : places[-1]]
+            runs = np.repeat(number_columns(batch.select([0]))[0].astype(np.int64), np.diff(places))
+            yield runs, rows["prompt"].astype(np.int64), rows["value"].astype(np.float64)
+    reading.execute("RESET work_mem")  # the connection is kept for the next read
