@@ -13,7 +13,7 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import sqlalchemy as sa
@@ -108,12 +108,13 @@ class FilePages:
 
     def load(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return pages, ``(n, size)``; their numbers are ascending."""
-        loaded = np.zeros((len(numbers), self.size), dtype=np.uint8)
+        loaded = np.empty((len(numbers), self.size), dtype=np.uint8)
         ends = np.append(np.flatnonzero(np.diff(numbers) != 1) + 1, len(numbers))
         start = 0
         for end in ends.tolist():
-            content = os.pread(self._descriptor, (end - start) * self.size, (int(numbers[start]) - 1) * self.size)
-            loaded[start:end].reshape(-1)[: len(content)] = np.frombuffer(content, dtype=np.uint8)
+            part: Any = loaded[start:end].reshape(-1)
+            n = os.preadv(self._descriptor, [part], (int(numbers[start]) - 1) * self.size)
+            part[n:] = 0
             start = end
         if self._log:
             for place, page in enumerate(numbers.tolist()):

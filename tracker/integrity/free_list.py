@@ -8,7 +8,7 @@ Source: "Database file format", https://www.sqlite.org/fileformat2.html, section
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.integrity.file_pages import Pages, UnexpectedPageError, open_pages
-from tracker.integrity.page_trees import find_owners
+from tracker.integrity.page_trees import find_uses
 from tracker.name_lists import join_names
 
 ADVICE = "copy the store with `suffrage db copy` before anything is written to it"
@@ -82,7 +82,7 @@ def check_free_list(pages: Pages, trees: Mapping[int, str]) -> list[str]:
     free = read_free_list(pages)
     if not len(free.pages):
         return free.faults
-    owners = find_owners(pages, trees)[free.pages]
+    owners = find_uses(pages, trees).owners[free.pages]
     reserved = np.isin(free.pages, [1, *_reserved_pages(pages)])
     used = [
         _describe(free.pages[owners == root], f"of {trees.get(root, 'a table')}")
@@ -116,6 +116,25 @@ def read_free_list(pages: Pages) -> FreeList:
     if not faults and n != stated:
         faults.append(f"the list of free pages has {n:,} pages, but the file states {stated:,}; {ADVICE}")
     return FreeList(pages=np.flatnonzero(seen), faults=faults)
+
+
+def are_used_once(pages: Pages, roots: Collection[int], counted: NDArray[np.int64]) -> bool:
+    """Whether a tree uses each page once, or the list of free pages, or SQLite itself.
+
+    Of files with automatic vacuum the answer is no: their maps of pages are left to SQLite.
+
+    Args:
+        pages: the pages of the file.
+        roots: the first page of each tree.
+        counted: ``(n,)`` pages of further trees, as often as these refer to them.
+    """
+    free = read_free_list(pages)
+    if free.faults or int.from_bytes(pages.read(1, 52, 4)):
+        return False
+    counts = find_uses(pages, roots).counts
+    for used in (counted, free.pages, np.array([*_reserved_pages(pages)], dtype=np.int64)):
+        np.add.at(counts, used, 1)
+    return bool((counts[1:] == 1).all())
 
 
 def _add(new: NDArray[np.int64], seen: NDArray[np.bool_], parent: int) -> list[str]:

@@ -8,6 +8,7 @@ Source: "Database file format", https://www.sqlite.org/fileformat2.html, section
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +23,53 @@ MAX_VARINT = 9
 Integers = NDArray[np.int64]
 
 
-def find_owners(pages: Pages, roots: Collection[int]) -> NDArray[np.uint32]:
-    """Return the first page of the tree that uses each page, ``(n_pages + 1,)``; 0 if none does.
+@dataclass(frozen=True)
+class PageUses:
+    """Which trees use the pages of a file.
+
+    Attributes:
+        owners: ``(n_pages + 1,)`` the first page of the tree that uses each page; 0 if none does.
+        counts: ``(n_pages + 1,)`` how often trees refer to it.
+    """
+
+    owners: NDArray[np.uint32]
+    counts: NDArray[np.uint32]
+
+    @property
+    def number(self) -> int:
+        """The number of pages."""
+        return len(self.owners) - 1
+
+    def add(self, owners: NDArray[np.uint32], children: Integers) -> Integers:
+        """Count pages that trees refer to; return those that no tree has used yet.
+
+        Args:
+            owners: ``(n,)`` the first page of each tree.
+            children: ``(n,)`` the page.
+        """
+        inside = (children > 0) & (children <= self.number)
+        children, owners = children[inside], owners[inside]
+        np.add.at(self.counts, children, 1)
+        unseen = self.owners[children] == 0
+        self.owners[children[unseen]] = owners[unseen]
+        return np.asarray(children[unseen])
+
+    def add_chain(self, pages: Pages, page: int, owner: int) -> None:
+        """Count the overflow pages of a record, each of which names the next one."""
+        while len(self.add(np.array([owner], dtype=np.uint32), np.array([page]))):
+            page = int.from_bytes(pages.read(page, 0, 4))
+
+
+def find_uses(pages: Pages, roots: Collection[int]) -> PageUses:
+    """Follow trees through a file.
 
     Args:
         pages: the pages of the file.
         roots: the first page of each tree.
     """
-    owners = np.zeros(pages.number + 1, dtype=np.uint32)
-    level = np.array(sorted({root for root in roots if 0 < root <= pages.number}), dtype=np.int64)
-    owners[level] = level
+    uses = PageUses(np.zeros(pages.number + 1, dtype=np.uint32), np.zeros(pages.number + 1, dtype=np.uint32))
+    first = np.array(list(roots), dtype=np.int64)
+    level = np.unique(uses.add(first.astype(np.uint32), first))
     n_at_once = max(1, BYTES_AT_ONCE // pages.size)
     while len(level):
         next_level = []
@@ -39,27 +77,11 @@ def find_owners(pages: Pages, roots: Collection[int]) -> NDArray[np.uint32]:
             part = level[start : start + n_at_once]
             content = pages.load(part).reshape(-1)
             parents, children, chains = _read_pointers(pages, content, part == 1)
-            next_level.append(_mark_new(owners, owners[part[parents[0]]], children))
-            for page, owner in zip(chains.tolist(), owners[part[parents[1]]].tolist(), strict=True):
-                _mark_chain(pages, owners, page, owner)
+            next_level.append(uses.add(uses.owners[part[parents[0]]], children))
+            for page, owner in zip(chains.tolist(), uses.owners[part[parents[1]]].tolist(), strict=True):
+                uses.add_chain(pages, page, owner)
         level = np.unique(np.concatenate(next_level))
-    return owners
-
-
-def _mark_new(owners: NDArray[np.uint32], new: NDArray[np.uint32], children: Integers) -> Integers:
-    """Mark pages that no tree uses yet, and return them."""
-    inside = (children > 0) & (children < len(owners))
-    children, new = children[inside], new[inside]
-    unseen = owners[children] == 0
-    owners[children[unseen]] = new[unseen]
-    return np.asarray(children[unseen])
-
-
-def _mark_chain(pages: Pages, owners: NDArray[np.uint32], page: int, owner: int) -> None:
-    """Mark the overflow pages of a record, each of which names the next one."""
-    while 0 < page <= pages.number and not owners[page]:
-        owners[page] = owner
-        page = int.from_bytes(pages.read(page, 0, 4))
+    return uses
 
 
 def _read_pointers(

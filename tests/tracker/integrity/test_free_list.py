@@ -21,8 +21,8 @@ from tracker.cli import suffrage
 from tracker.database import create_unchecked_engine
 from tracker.integrity import free_list
 from tracker.integrity.file_pages import FilePages, UnexpectedPageError
-from tracker.integrity.free_list import check_free_list, find_free_list_faults, read_free_list
-from tracker.integrity.page_trees import find_owners
+from tracker.integrity.free_list import are_used_once, check_free_list, find_free_list_faults, read_free_list
+from tracker.integrity.page_trees import find_uses
 from tracker.integrity.verification import snapshot
 
 pytestmark = pytest.mark.tampers
@@ -111,7 +111,7 @@ class TestAgainstReference:
         self, files: dict[str, tuple[bytes, dict[int, str]]], name: str
     ) -> None:
         content, trees = files[name]
-        owners = find_owners(MemoryPages(content), trees)
+        owners = find_uses(MemoryPages(content), trees).owners
         assert dict(zip(np.flatnonzero(owners).tolist(), owners[owners > 0].tolist(), strict=True)) == plain_owners(
             content, trees
         )
@@ -129,7 +129,19 @@ class TestAgainstReference:
                 used = {page for (page,) in connection.execute("SELECT pageno FROM dbstat")}
             except sqlite3.OperationalError as error:
                 pytest.skip(str(error))
-        assert set(np.flatnonzero(find_owners(pages, trees)).tolist()) == used
+        assert set(np.flatnonzero(find_uses(pages, trees).owners).tolist()) == used
+
+    @pytest.mark.parametrize("name", FORMS)
+    def test_every_page_is_used_once(self, files: dict[str, tuple[bytes, dict[int, str]]], name: str) -> None:
+        content, trees = files[name]
+        pages, nothing = MemoryPages(content), np.array([], dtype=np.int64)
+        counts = find_uses(pages, trees).counts
+        assert set(counts.tolist()) == {0, 1}
+        assert are_used_once(pages, trees, nothing) == (not any(content[52:56]))  # SQLite has maps of its own then
+        used = sorted(plain_owners(content, trees).keys() - trees.keys())
+        assert not are_used_once(pages, trees, np.array(used[:1]))
+        assert not are_used_once(pages, [*trees][:-1], nothing)
+        assert find_uses(pages, [*trees, *trees]).counts.max() == 2
 
     @pytest.mark.parametrize("name", FORMS)
     def test_every_edit_leaves_a_sound_list_or_is_reported(

@@ -19,16 +19,16 @@ _PROGRAM = Path(__file__).with_name("file_program.py")
 
 
 @contextmanager
-def check_file(path: Path, paged: str = "") -> Iterator[Callable[[], list[str] | None]]:
+def check_file(path: Path, skipped: str = "") -> Iterator[Callable[[], list[str] | None]]:
     """Start to check a SQLite file; the result is a function that waits for the damage.
 
-    The damage is None if the check failed. With ``paged`` it need not be complete. The process ends with the context.
+    The damage is None if the check failed. The process ends with the context.
 
     Args:
         path: the file.
-        paged: a table whose rows are read from its pages, and need no check; '' for none.
+        skipped: a table whose pages the caller checks, and whether each page of the file is used once; '' for none.
     """
-    options = [make_read_only_uri(path), str(BUSY_SECONDS), IGNORE_CHECKS, CHECK_FILE, paged]
+    options = [make_read_only_uri(path), str(BUSY_SECONDS), IGNORE_CHECKS, CHECK_FILE, skipped]
     command = [sys.executable, "-I", "-S", str(_PROGRAM), *options]
     try:
         process = subprocess.Popen(

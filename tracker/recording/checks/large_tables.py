@@ -24,6 +24,7 @@ from tracker.ingest.write.checksums import format_checksum, hash_score_rows
 from tracker.ingest.write.score_columns import TRIAL_BITS
 from tracker.integrity.arrow_hashes import UnexpectedTypeError, columns_query, hash_batch, read_keys, read_numbers
 from tracker.integrity.file_pages import UnexpectedPageError
+from tracker.integrity.free_list import are_used_once
 from tracker.integrity.row_hashes import ROWS_PER_BATCH, concatenate
 from tracker.integrity.scopes import covered_tables
 from tracker.integrity.sealed_rows import MOVED
@@ -121,16 +122,26 @@ def _count_scores(engine: sa.Engine) -> int:
 
 
 def _are_pages_sound(engine: sa.Engine) -> bool:
-    """Whether the pages of all scores are as expected, and the scores match their runs' checksums."""
-    from tracker.recording.checks.score_pages import read_score_pages
+    """Whether the pages of all scores are as expected, no other tree uses them, and the scores match their checksums.
+
+    Together with SQLite's check of the other tables this replaces its check of the whole file.
+    """
+    from tracker.recording.checks.score_pages import open_scores
     from tracker.recording.checks.score_sums import match_checksums
 
     try:
         with snapshot(engine) as connection:
             runs = [dict(row) for row in connection.execute(sa.text(_RUNS_QUERY)).mappings()]
             parents = _read_parents(lambda query: _read_column(connection, query), _SCORE)
-            return set(parents) == _references(_SCORE) and match_checksums(runs, parents, read_score_pages(connection))
-    except (UnexpectedPageError, UnexpectedTypeError, *UNREADABLE):
+            scores = open_scores(connection)
+            roots = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE rootpage > 0").scalars().all()
+            remaining = [1, *(int(root) for root in roots if root != scores.root)]
+            return (
+                set(parents) == _references(_SCORE)
+                and are_used_once(scores.pages, remaining, scores.numbers)
+                and match_checksums(runs, parents, scores.read())
+            )
+    except (UnexpectedPageError, UnexpectedTypeError, OSError, *UNREADABLE):
         return False
 
 
