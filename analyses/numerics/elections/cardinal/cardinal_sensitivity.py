@@ -33,10 +33,10 @@ from analyses.numerics.elections.largest_change import CardinalSensitivity, Larg
 QUICK_EFFORT, THOROUGH_EFFORT = 2e6, 1e7
 """Effort of the search for good weights: without and with time for a proof."""
 
-MIN_HARD_WEIGHTS, EFFORT_PER_SECOND = 20, 2e7
+MIN_HARD_WEIGHTS, EFFORT_PER_SECOND = 20, 1e7
 """From so many weights on the proof will hardly end, and the search gets so much effort for each second allowed."""
 
-MRC_TIME_SHARE = 0.3
+MRC_TIME_SHARE = 0.15
 """Of the time, for the largest change of rank; what it leaves is for reversals."""
 
 TIME_SHARE_BEFORE_PROGRAM, PROGRAM_TIME_SHARE = 0.1, 0.2

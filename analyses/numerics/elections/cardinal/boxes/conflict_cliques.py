@@ -38,7 +38,7 @@ def _fall_at_corner(slopes: Any, p: Any, q: Any) -> Any:
     """How far row ``q`` is below its value at the centre where row ``p`` is least."""
     fall = ZERO
     for j in range(slopes.shape[1]):
-        fall += slopes[q, j] if slopes[p, j] > 0 else -slopes[q, j]
+        fall += slopes[q, j] * np.copysign(UNIT, slopes[p, j])
     return fall
 
 
@@ -48,9 +48,9 @@ def _falls_at_mixed_corner(slopes: Any, p: Any, q: Any, share: Any) -> Any:
     fall_p, fall_q, rest = ZERO, ZERO, UNIT - share
     for j in range(slopes.shape[1]):
         a, b = slopes[p, j], slopes[q, j]
-        is_rising = share * a + rest * b > 0
-        fall_p += a if is_rising else -a
-        fall_q += b if is_rising else -b
+        sign = np.copysign(UNIT, share * a + rest * b)
+        fall_p += a * sign
+        fall_q += b * sign
     return fall_p, fall_q
 
 
