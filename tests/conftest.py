@@ -28,6 +28,7 @@ from tracker.database import connect, create_unchecked_engine
 from tracker.errors import DatabaseError
 from tracker.integrity.verification import find_content_faults, snapshot
 from tracker.recording.artifacts import render_figure
+from tracker.recording.checks.large_tables import open_unshared_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,12 +127,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _assert_sound(url: str) -> None:
-    """Check the content of a store, unless it is of another version or the test has damaged its file."""
+    """Check the content of a store, unless it is of another version or the test has damaged its file.
+
+    Of SQLite, the pages of scores are checked as well, unless changes wait beside the file.
+    """
     engine = create_unchecked_engine(url)
     try:
         if current_version(engine) == known_versions()[-1]:
             with snapshot(engine) as connection:
                 assert [str(fault) for fault in find_content_faults(connection)] == [], url
+            logs = [Path(f"{engine.url.database}{name}") for name in ("-wal", "-journal")]
+            if engine.dialect.name == "sqlite" and not any(log.exists() and log.stat().st_size for log in logs):
+                with snapshot(engine) as connection:
+                    connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+                    assert len(list(open_unshared_scores(connection).read())) > 0, url
     except DatabaseError:
         pass
     finally:

@@ -44,7 +44,7 @@ class Pages(Protocol):
     number: int
 
     def load(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return pages, ``(n, size)``; their numbers are ascending."""
+        """Return pages, ``(n, size)``; ascending numbers take the least time."""
         ...
 
     def read(self, page: int, start: int, n: int) -> bytes:
@@ -100,14 +100,14 @@ class FilePages:
             raise UnexpectedPageError("the size of a page is impossible")
         header = self.read(1, 0, HEADER_BYTES)
         self.usable = self.size - header[20]
-        self.number = self._log.n_pages if self._log else os.fstat(self._descriptor).st_size // self.size
+        self.number = self._log.n_pages if self._log else -(-os.fstat(self._descriptor).st_size // self.size)
         if (stated := int.from_bytes(header[28:32])) and header[24:28] == header[92:96]:
             self.number = stated
         if self.number * self.size > max(os.fstat(self._descriptor).st_size, self._log.end if self._log else 0):
             raise UnexpectedPageError("the file is shorter than it states")
 
     def load(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return pages, ``(n, size)``; their numbers are ascending."""
+        """Return pages, ``(n, size)``; ascending numbers take the least time."""
         loaded = np.empty((len(numbers), self.size), dtype=np.uint8)
         ends = np.append(np.flatnonzero(np.diff(numbers) != 1) + 1, len(numbers))
         start = 0

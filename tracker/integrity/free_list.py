@@ -121,7 +121,7 @@ def read_free_list(pages: Pages) -> FreeList:
 def are_used_once(pages: Pages, roots: Collection[int], counted: NDArray[np.int64]) -> bool:
     """Whether a tree uses each page once, or the list of free pages, or SQLite itself.
 
-    Of files with automatic vacuum the answer is no: their maps of pages are left to SQLite.
+    Of files with automatic vacuum, or that state a part of it, the answer is no: their maps are left to SQLite.
 
     Args:
         pages: the pages of the file.
@@ -129,7 +129,7 @@ def are_used_once(pages: Pages, roots: Collection[int], counted: NDArray[np.int6
         counted: ``(n,)`` pages of further trees, as often as these refer to them.
     """
     free = read_free_list(pages)
-    if free.faults or int.from_bytes(pages.read(1, 52, 4)):
+    if free.faults or any(pages.read(1, 52, 4)) or any(pages.read(1, 64, 4)):
         return False
     counts = find_uses(pages, roots).counts
     for used in (counted, free.pages, np.array([*_reserved_pages(pages)], dtype=np.int64)):

@@ -56,7 +56,11 @@ class PageUses:
 
     def add_chain(self, pages: Pages, page: int, owner: int) -> None:
         """Count the overflow pages of a record, each of which names the next one."""
-        while len(self.add(np.array([owner], dtype=np.uint32), np.array([page]))):
+        while 0 < page <= self.number:
+            self.counts[page] += 1
+            if self.owners[page]:
+                return
+            self.owners[page] = owner
             page = int.from_bytes(pages.read(page, 0, 4))
 
 
@@ -105,7 +109,8 @@ def _read_pointers(
     owners = np.repeat(np.arange(len(starts)), n_cells)
     order = np.arange(len(owners)) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
     offsets = _numbers(content, cells_at[owners] + 2 * order, 2)
-    owners, offsets = owners[fits := offsets < pages.usable - 3], offsets[fits]
+    least = np.where(kinds[owners] == INDEX_INNER, 5, 4)  # a child, and the size of the record
+    owners, offsets = owners[fits := offsets <= pages.usable - least], offsets[fits]
     cells = starts[owners] + offsets
     inner_cells = is_inner[owners]
     parents = np.concatenate([np.flatnonzero(is_inner), owners[inner_cells]])

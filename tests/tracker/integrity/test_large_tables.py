@@ -235,6 +235,23 @@ def test_pages_without_use_have_the_same_faults(full: Path, tmp_path: Path) -> N
     assert by_columns == by_rows
 
 
+@pytest.mark.parametrize(
+    "statement", ["'table', 'twin', 'twin', rootpage, replace(sql, 'TABLE score', 'TABLE twin')", ""]
+)
+def test_two_tables_with_the_same_pages_have_the_same_faults(full: Path, tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "twin.db"
+    shutil.copy(full, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        if statement:
+            connection.execute(f"INSERT INTO sqlite_master SELECT {statement} FROM sqlite_master WHERE name = 'score'")
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    engine = create_unchecked_engine(f"sqlite:///{path}")
+    assert large_tables._are_pages_sound(engine) == (not statement)
+    engine.dispose()
+
+
 def test_damage_beside_the_scores_is_found(full: Path, tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
     for statement in ("UPDATE answer SET text = 'other'", "UPDATE prompt SET text = NULL"):

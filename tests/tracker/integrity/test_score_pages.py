@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from tracker.database import CHECK_FILE, IGNORE_CHECKS, create_unchecked_engine
 from tracker.ingest.write.score_columns import TRIAL_BITS
 from tracker.integrity.file_pages import UnexpectedPageError, find_descriptor
-from tracker.integrity.free_list import are_used_once
 from tracker.integrity.verification import snapshot
 from tracker.recording.checks.file_program import find_damage
+from tracker.recording.checks.large_tables import open_unshared_scores
 from tracker.recording.checks.score_pages import open_scores
 from tracker.recording.checks.score_records import INNER, LEAF
 from tracker.schema import metadata
@@ -77,11 +77,8 @@ def is_sound(path: Path) -> bool:
     engine = create_unchecked_engine(f"sqlite:///{path}")
     try:
         with snapshot(engine) as connection:
-            roots = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE rootpage > 0").scalars().all()
-            scores = open_scores(connection)
-            n_read = sum(len(part[0]) for part in scores.read())
-            remaining = [1, *(root for root in roots if root != scores.root)]
-            return n_read >= 0 and are_used_once(scores.pages, remaining, scores.numbers)
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+            return len(list(open_unshared_scores(connection).read())) > 0
     except (UnexpectedPageError, sa.exc.DatabaseError):
         return False
     finally:
@@ -99,6 +96,62 @@ def list_damage(path: Path, skipped: str = "") -> list[str]:
 def query(path: Path) -> list[Row]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT * FROM score ORDER BY run_id, metric_id, prompt_id, trial").fetchall()
+
+
+def empty_last_leaf(content: bytearray, starts: dict[str, int]) -> None:
+    at = starts["score"]
+    while content[at] == INNER:
+        at = (int.from_bytes(content[at + 8 : at + 12]) - 1) * 512
+    content[at : at + 512] = struct.pack(">BHHHB", LEAF, 0, 0, 512, 0).ljust(512, b"\0")
+
+
+def split_free_block(content: bytearray, starts: dict[str, int]) -> None:
+    assert starts
+    leaves = [at for at in range(512, len(content), 512) if content[at] == LEAF and any(content[at + 1 : at + 3])]
+    for at in leaves:
+        block = at + int.from_bytes(content[at + 1 : at + 3])
+        following, size = struct.unpack_from(">HH", content, block)
+        if size >= 8 and not following:
+            struct.pack_into(">HHHH", content, block, block - at + 4, 4, 0, size - 4)
+            return
+    raise AssertionError
+
+
+def point_outside(content: bytearray, starts: dict[str, int]) -> None:
+    content[starts["score"] + 8] ^= 0x40
+
+
+def end_a_cell_at_the_page(content: bytearray, starts: dict[str, int]) -> None:
+    assert content[starts["zb"]] == INNER
+    struct.pack_into(">H", content, starts["zb"] + 12, 508)
+
+
+def state_half_of_automatic_vacuum(content: bytearray, starts: dict[str, int]) -> None:
+    assert starts
+    content[67] ^= 1
+
+
+def add_bytes(content: bytearray, starts: dict[str, int]) -> None:
+    assert starts
+    content += b"x" * 100
+    content[95] ^= 1
+
+
+def store_no_number(content: bytearray, starts: dict[str, int]) -> None:
+    """A NaN is read as NULL."""
+    assert starts
+    at = content.index(struct.pack(">d", 1000.5))
+    content[at : at + 8] = struct.pack(">d", float("nan"))
+
+
+DAMAGE = {
+    function.__name__: function
+    for function in (
+        empty_last_leaf, split_free_block, point_outside, end_a_cell_at_the_page, state_half_of_automatic_vacuum,
+        add_bytes, store_no_number,
+    )
+}  # fmt: skip
+"""Changes of the bytes of a file with pages of 512, given where its trees start."""
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +272,42 @@ class TestDamage:
             assert rows == expected or rows == query(path)
         assert n_noticed > 50
         assert n_changed > 20
+
+    @pytest.mark.parametrize("name", list(DAMAGE))
+    def test_rare_damage_is_not_sound(self, name: str, tmp_path: Path) -> None:
+        path = tmp_path / "damaged.db"
+        make_file(path, [(1, 1, 5000, 0, 1000.5), *((1, 1, n, 0, float(n % 2)) for n in range(1, 2001))])
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE z (a INTEGER PRIMARY KEY, b TEXT)")
+            connection.executemany("INSERT INTO z (b) VALUES (?)", [(f"text {n}",) for n in range(2000)])
+            connection.execute("CREATE INDEX zb ON z (b)")
+            connection.execute("DELETE FROM score WHERE prompt_id BETWEEN 1010 AND 1012")
+            connection.commit()
+            roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall())
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert is_sound(path)
+        content = bytearray(path.read_bytes())
+        DAMAGE[name](content, {key: (root - 1) * 512 for key, root in roots.items()})
+        path.write_bytes(content)
+        assert list_damage(path) or name == "store_no_number"  # which SQLite passes over
+        assert not is_sound(path)
+
+    def test_a_tree_that_names_a_page_many_times_ends_early(self, tmp_path: Path) -> None:
+        path = tmp_path / "bomb.db"
+        make_file(path, [(1, 1, n, 0, float(n % 2)) for n in range(1, 5001)])
+        with closing(sqlite3.connect(path)) as connection:
+            (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'score'").fetchone()
+        content = bytearray(path.read_bytes())
+        inner = [at for at in range(512, len(content), 512) if content[at] == INNER]
+        for at in inner:
+            n = int.from_bytes(content[at + 3 : at + 5])
+            child = content[at + 8 : at + 12]
+            for place in struct.unpack_from(f">{n}H", content, at + 12):
+                content[at + place : at + place + 4] = child
+        path.write_bytes(content)
+        assert root
+        with pytest.raises(UnexpectedPageError):
+            read(path)
 
     @pytest.mark.parametrize("name", ["sound", "holes"])
     def test_what_sqlite_reports_is_not_sound(self, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

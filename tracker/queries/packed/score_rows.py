@@ -1,7 +1,8 @@
 """Read rows of scores by column; from PostgreSQL, which gathers those of each run in one value.
 
 The client of PostgreSQL decodes each value by itself, which takes longer than all that the server does. Of a
-large matrix the server sends the scores of each run as one value of many bytes, which several of its processes gather.
+large matrix the server sends the scores of each run as one value of many bytes; from PostgreSQL 16 on, several of its
+processes gather them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ KEY_BITS = 32
 """Bits of a prompt's key in one number with that of its run: two columns take a tenth to a fifth longer to read."""
 MIN_GATHERED = 300_000
 """Cells of a matrix from which PostgreSQL gathers scores."""
-CELLS_PER_QUERY = 8_000_000
-"""Cells of a matrix that it gathers at once."""
+SCORES_PER_QUERY = 8_000_000
+"""Scores that it gathers at once, about."""
 MAX_GATHERED = 1 << 25
 """Scores of a run up to which it does: a value has less than 1 GB."""
 WORK_MEMORY = "256MB"
@@ -40,22 +41,26 @@ def read_score_rows(
         reading: a connection to the store.
         metric_id: key of the metric.
         run_ids: keys of the runs.
-        n_prompts: the number of their prompts, more or less.
+        n_prompts: the number of prompts that are wanted.
         is_ordered: whether they are ordered by run, prompt and trial.
     """
-    if reading.is_sqlite or is_ordered or not _is_gathered(reading, run_ids, n_prompts):
+    groups = [] if reading.is_sqlite or is_ordered else _group_runs(reading, run_ids, n_prompts)
+    if not groups:
         yield from _read_rows(reading, metric_id, run_ids, "ORDER BY run_id, prompt_id, trial" if is_ordered else "")
-        return
-    step = max(1, CELLS_PER_QUERY // n_prompts)
-    for first in range(0, len(run_ids), step):
-        yield from _read_gathered(reading, metric_id, run_ids[first : first + step])
+    for group in groups:
+        yield from _read_gathered(reading, metric_id, group)
 
 
-def _is_gathered(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> bool:
+def _group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> list[list[int]]:
+    """Return the runs whose scores are gathered at once, by their stated numbers of scores; none if they should not."""
     if len(run_ids) * n_prompts < MIN_GATHERED:
-        return False
-    longest = f"SELECT coalesce(max(n_scores), 0)::bigint FROM run WHERE id IN ({join_keys(run_ids)})"
-    return int(number_columns(reading.table(longest))[0][0]) <= MAX_GATHERED
+        return []
+    stated = f"SELECT id, n_scores FROM run WHERE id IN ({join_keys(run_ids)}) ORDER BY id"
+    ids, n_scores = (part.astype(np.int64) for part in number_columns(reading.table(stated)))
+    if int(n_scores.max(initial=0)) > MAX_GATHERED:
+        return []
+    number = (np.cumsum(n_scores) - n_scores) // SCORES_PER_QUERY
+    return [ids[number == place].tolist() for place in np.unique(number)]
 
 
 def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: str) -> Iterator[ScoreRows]:

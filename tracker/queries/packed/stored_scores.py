@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.packed.score_rows import read_score_rows
-from tracker.queries.sql.arrow import Reading, open_reading
+from tracker.queries.packed.score_rows import SCORES_PER_QUERY, read_score_rows
+from tracker.queries.sql.arrow import Reading, open_reading, snapshot
 
 SPARE_KEYS = 1_000_000
 """Unused keys among those of a matrix, up to which a table by key finds their positions."""
@@ -47,7 +47,8 @@ def read_stored(
     Q = np.full(size, np.nan)
     if size == 0:
         return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
-    with open_reading(source) as reading:
+    in_one_state = snapshot if size > SCORES_PER_QUERY else open_reading  # that many take several queries
+    with open_reading(source) if isinstance(source, Reading) else in_one_state(source) as reading:
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
             cell, is_row = grid.cells(runs, prompts)
             Q[cell] = values if is_row.all() else values[is_row]
@@ -60,7 +61,7 @@ def read_stored(
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids), is_ordered=True):
             cell, is_row = grid.cells(runs, prompts)
             np.add.at(sums, cell, values if is_row.all() else values[is_row])
-            counts += np.bincount(cell, minlength=size)
+            np.add.at(counts, cell, 1)
     is_averaged = counts > 1  # a single -0.0 stays as it is
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
     return AveragedScores(Q=Q.reshape(shape), counts=counts.reshape(shape), n_left_out=n_rows - n_scores)

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from contextlib import closing
 
-TABLES = "SELECT 'sqlite_master' UNION ALL SELECT name FROM sqlite_master WHERE type = 'table'"
+TABLES = "SELECT 'sqlite_master' UNION ALL SELECT name FROM sqlite_master WHERE lower(type) = 'table'"
 
 
 def find_damage(uri: str, timeout: str, ignore_checks: str, check_file: str, skipped: str) -> list[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracker.queries.sql.arrow import Reading
-    from tracker.recording.checks.score_pages import ScoreColumns
+    from tracker.recording.checks.score_pages import ScoreColumns, ScoreTree
 
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
@@ -126,23 +126,36 @@ def _are_pages_sound(engine: sa.Engine) -> bool:
 
     Together with SQLite's check of the other tables this replaces its check of the whole file.
     """
-    from tracker.recording.checks.score_pages import open_scores
     from tracker.recording.checks.score_sums import match_checksums
 
     try:
         with snapshot(engine) as connection:
             runs = [dict(row) for row in connection.execute(sa.text(_RUNS_QUERY)).mappings()]
             parents = _read_parents(lambda query: _read_column(connection, query), _SCORE)
-            scores = open_scores(connection)
-            roots = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE rootpage > 0").scalars().all()
-            remaining = [1, *(int(root) for root in roots if root != scores.root)]
-            return (
-                set(parents) == _references(_SCORE)
-                and are_used_once(scores.pages, remaining, scores.numbers)
-                and match_checksums(runs, parents, scores.read())
-            )
-    except (UnexpectedPageError, UnexpectedTypeError, OSError, *UNREADABLE):
-        return False
+            scores = open_unshared_scores(connection)
+            return set(parents) == _references(_SCORE) and match_checksums(runs, parents, scores.read())
+    except (UnexpectedPageError, UnexpectedTypeError, OSError, IndexError, MemoryError, ValueError, *UNREADABLE):
+        return False  # the other checks tell what is wrong
+
+
+def open_unshared_scores(connection: sa.Connection) -> ScoreTree:
+    """Return the tree of scores of a SQLite file, each page of which is used once.
+
+    Args:
+        connection: as in `open_scores`.
+
+    Raises:
+        UnexpectedPageError: the pages are not as expected, or used twice or never.
+    """
+    from tracker.recording.checks.score_pages import open_scores
+
+    scores = open_scores(connection)
+    roots = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE rootpage > 0").scalars().all()
+    remaining = [1, *map(int, roots)]
+    remaining.remove(scores.root)
+    if not are_used_once(scores.pages, remaining, scores.numbers):
+        raise UnexpectedPageError("a page is used twice or never")
+    return scores
 
 
 def _read_column(connection: sa.Connection, query: str) -> NDArray[np.int64]:

@@ -97,7 +97,7 @@ class ScoreTree:
 
     def __init__(self, pages: FilePages, root: int) -> None:
         self.pages, self.root = pages, root
-        self._inner = [root]
+        self._inner, self._n_children = [root], 0
         self._parts: list[_Part] = []
         depth, page = 0, root
         while (content := self._load(np.array([page]))[0])[0] == INNER:
@@ -107,6 +107,8 @@ class ScoreTree:
         self._add_parts(root, depth)
         leaves = [part.pages[part.places[part.cells < 0]] for part in self._parts]
         self.numbers = np.concatenate([np.array(self._inner[depth == 0 :], dtype=np.int64), *leaves])
+        self._check(self.numbers)
+        self._is_leaf_alone = depth == 0
 
     def read(self) -> Iterator[ScoreColumns]:
         """Yield all scores, in the order of their primary key.
@@ -117,11 +119,13 @@ class ScoreTree:
         last = np.full(3, np.iinfo(np.int64).min)
         for part, pages in self._load_ahead():
             n_cells = np.minimum(pages[:, 3].astype(np.int64) * 256 + pages[:, 4], self.pages.size // SMALLEST_CELL)
+            if not self._is_leaf_alone and not n_cells[part.places[part.cells < 0]].all():
+                raise UnexpectedPageError("a leaf has no records")
             capacity = int(np.where(part.cells < 0, n_cells[part.places], 1).sum())
             keys, values = np.empty((3, capacity), dtype=np.int64), np.empty(capacity)
             bits, usable = values.view(np.uint64), self.pages.usable
             n = int(decode(pages, part.places, part.cells, usable, keys, values, bits, last))
-            if n < 0:
+            if n < 0 or not np.isfinite(values[:n]).all():
                 raise UnexpectedPageError("a record has another form, or is out of order")
             yield keys[0, :n], keys[1, :n], keys[2, :n], values[:n]
 
@@ -137,9 +141,12 @@ class ScoreTree:
 
     def _load(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return pages, ``(n, size)``; the first page of a file is 1."""
+        self._check(numbers)
+        return self.pages.load(numbers)
+
+    def _check(self, numbers: NDArray[np.int64]) -> None:
         if numbers.min() < 2 or numbers.max() > self.pages.number:
             raise UnexpectedPageError("a page lies outside of the file")
-        return self.pages.load(numbers)
 
     def _add_parts(self, page: int, depth: int) -> None:
         """Add the records of the tree below a page, in order."""
@@ -150,11 +157,12 @@ class ScoreTree:
         if not is_filled(content, self.pages.usable):
             raise UnexpectedPageError("an inner page has another form")
         children = self._children(content)
+        self._n_children += len(children)
+        if self._n_children > self.pages.number:
+            raise UnexpectedPageError("the tree has a loop")
         if depth == 1:
             self._add_leaves(page, children)
             return
-        if len(self._inner) > self.pages.number:
-            raise UnexpectedPageError("the tree has a loop")
         self._inner += children.tolist()
         for place, child in enumerate(children.tolist()):
             self._add_parts(child, depth - 1)
@@ -177,6 +185,6 @@ class ScoreTree:
         n = int(content[3]) * 256 + int(content[4])
         starts = np.frombuffer(content[12 : 12 + 2 * n].tobytes(), dtype=">u2").astype(np.int64)
         places = np.append(starts, 8)
-        if content[0] != INNER or len(starts) < n or places.max() + 4 > len(content):
+        if content[0] != INNER or not 0 < n <= len(starts) or places.max() + 4 > len(content):
             raise UnexpectedPageError("a page is not an inner page")
         return np.asarray(content[places[:, None] + np.arange(4)] @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))

@@ -17,18 +17,20 @@ INNER, LEAF = 2, 10
 SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 """Bytes of a value of each type: 0 is NULL, 7 a number with a fraction, 8 and 9 are the numbers 0 and 1."""
 _SIZES = np.array(SIZES)
+LEAST_BLOCK = 4
+"""Bytes of the smallest free block, and between two of them: fewer are joined with the block before."""
 MAX_SPANS = 32
 """Groups of records of a page, which lie one before the other, that are compared; of more, every byte is looked at."""
 
 
 @jit
 def decode(pages: Any, places: Any, cells: Any, usable: Any, keys: Any, values: Any, bits: Any, last: Any) -> Any:
-    """Decode the records of parts in order; return their number, or -1 if one is unexpected.
+    """Decode records in order; return their number, or -1 if one is unexpected.
 
     Args:
         pages: ``(n_pages, size)`` bytes.
-        places: ``(n_parts,)`` page of each part.
-        cells: ``(n_parts,)`` cell of an inner page, or -1 for all cells of a leaf, which has to be filled.
+        places: ``(n,)`` the pages that are read one after the other.
+        cells: ``(n,)`` cell of an inner page, or -1 for all cells of a leaf, which has to be filled.
         usable: bytes of a page that hold records.
         keys: ``(3, capacity)`` set to runs, metrics, and prompts with trials.
         values: ``(capacity,)`` set to scores.
@@ -111,13 +113,13 @@ def _is_filled_by(content: Any, page: Any, usable: Any, spans: Any, n_spans: Any
         spans: ``(2, MAX_SPANS)`` starts and ends of records that lie one before the other; changed here.
         n_spans: how many of them there are.
     """
-    start, last = INT(content[page + 5]) * 256 + INT(content[page + 6]), INT(0)
+    start, least = INT(content[page + 5]) * 256 + INT(content[page + 6]), INT(1)
     block = INT(content[page + 1]) * 256 + INT(content[page + 2])
-    while block > last and block + 4 <= usable and n_spans < MAX_SPANS:
-        spans[0, n_spans] = page + block
-        spans[1, n_spans] = page + block + INT(content[page + block + 2]) * 256 + INT(content[page + block + 3])
+    while block >= least and block + 4 <= usable and n_spans < MAX_SPANS:
+        size = INT(content[page + block + 2]) * 256 + INT(content[page + block + 3])
+        spans[0, n_spans], spans[1, n_spans] = page + block, page + block + size
         n_spans += 1
-        last, block = block, INT(content[page + block]) * 256 + INT(content[page + block + 1])
+        least, block = block + size + LEAST_BLOCK, INT(content[page + block]) * 256 + INT(content[page + block + 1])
     if block != 0 or n_spans == MAX_SPANS or start == 0:
         return is_filled(content[page : page + usable], usable)
     end, unused = page + start, INT(0)
@@ -125,7 +127,7 @@ def _is_filled_by(content: Any, page: Any, usable: Any, spans: Any, n_spans: Any
         return False
     for _ in range(n_spans):
         place = spans[0, :n_spans].argmin()
-        if spans[0, place] < end or spans[1, place] < spans[0, place] + 4:
+        if spans[0, place] < end or spans[1, place] < spans[0, place] + LEAST_BLOCK:
             return False
         unused += spans[0, place] - end
         end, spans[0, place] = spans[1, place], np.iinfo(np.int64).max
@@ -152,14 +154,14 @@ def is_filled(page: Any, usable: Any) -> Any:
         at = INT(page[place]) * 256 + INT(page[place + 1])
         if at < start or at + skipped >= usable or not _use(used, at, skipped + 1 + INT(page[at + skipped])):
             return False
-    last, block = INT(0), INT(page[1]) * 256 + INT(page[2])
+    least, block = start, INT(page[1]) * 256 + INT(page[2])
     while block != 0:
-        if block <= last or block < start or block + 4 > usable:
+        if block < least or block + LEAST_BLOCK > usable:
             return False
         size = INT(page[block + 2]) * 256 + INT(page[block + 3])
-        if size < 4 or not _use(used, block, size):
+        if size < LEAST_BLOCK or not _use(used, block, size):
             return False
-        last, block = block, INT(page[block]) * 256 + INT(page[block + 1])
+        least, block = block + size + LEAST_BLOCK, INT(page[block]) * 256 + INT(page[block + 1])
     return usable - start - used.sum() == INT(page[7])
 
 

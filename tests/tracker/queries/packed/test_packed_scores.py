@@ -200,7 +200,7 @@ def test_the_trials_of_a_prompt_are_averaged(store: sa.Engine) -> None:
 
 def test_gathered_scores_are_those_of_the_rows(store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "off")
-    monkeypatch.setattr(score_rows, "CELLS_PER_QUERY", 2 * len(Q))
+    monkeypatch.setattr(score_rows, "SCORES_PER_QUERY", 2 * len(Q))
     add_scores(store, np.where(Q == 0, -0.0, Q / 3))
     add_scores(store, 1e300 * Q[:, :2], trial=1)
     add_scores(store, Q, condition="answer_only")
