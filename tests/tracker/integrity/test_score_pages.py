@@ -293,20 +293,25 @@ class TestDamage:
         assert not is_sound(path)
 
     def test_a_tree_that_names_a_page_many_times_ends_early(self, tmp_path: Path) -> None:
-        path = tmp_path / "bomb.db"
-        make_file(path, [(1, 1, n, 0, float(n % 2)) for n in range(1, 5001)])
+        """Four pages would stand for thousands: every cell of the first names the second, whose cells name a leaf."""
+        path, n = tmp_path / "bomb.db", 70
+        make_file(path, [])
+        content = bytearray(path.read_bytes())
         with closing(sqlite3.connect(path)) as connection:
             (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'score'").fetchone()
-        content = bytearray(path.read_bytes())
-        inner = [at for at in range(512, len(content), 512) if content[at] == INNER]
-        for at in inner:
-            n = int.from_bytes(content[at + 3 : at + 5])
-            child = content[at + 8 : at + 12]
-            for place in struct.unpack_from(f">{n}H", content, at + 12):
-                content[at + place : at + place + 4] = child
+        number = len(content) // 512
+        starts = [512 - 5 * (cell + 1) for cell in range(n)]
+
+        def make_inner(child: int) -> bytes:
+            head = struct.pack(f">BHHHBI{n}H", INNER, 0, n, starts[-1], 0, child, *starts)
+            return head.ljust(starts[-1], b"\0") + struct.pack(">IB", child, 0) * n
+
+        leaf = content[(root - 1) * 512 : root * 512]
+        content[(root - 1) * 512 : root * 512] = make_inner(number + 1)
+        content += make_inner(number + 2) + leaf
+        struct.pack_into(">I", content, 28, number + 2)
         path.write_bytes(content)
-        assert root
-        with pytest.raises(UnexpectedPageError):
+        with pytest.raises(UnexpectedPageError, match="loop"):
             read(path)
 
     @pytest.mark.parametrize("name", ["sound", "holes"])

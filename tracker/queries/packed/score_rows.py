@@ -1,6 +1,6 @@
 """Read rows of scores by column; from PostgreSQL, which gathers those of each run in one value.
 
-The client of PostgreSQL decodes each value by itself, which takes longer than all that the server does. Of a
+The client of PostgreSQL decodes each value by itself, which takes as long as all that the server does. Of a
 large matrix the server sends the scores of each run as one value of many bytes; from PostgreSQL 16 on, several of its
 processes gather them.
 """
@@ -25,7 +25,7 @@ SCORES_PER_QUERY = 8_000_000
 MAX_GATHERED = 1 << 25
 """Scores of a run up to which it does: a value has less than 1 GB."""
 WORK_MEMORY = "256MB"
-"""Memory of a process of the server that gathers; with the usual 4 MB it takes twice as long."""
+"""Memory of a process of the server that gathers; with the usual 4 MB it takes 1.6 times as long."""
 _GATHERED = np.dtype([("prompt", ">i4"), ("value", ">f8")])
 
 ScoreRows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
