@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from fingerprint import Fingerprint, take_fingerprint
 from operations import Operation, Place, list_mlflow_runs
 from protocol_server import ProtocolServer
 from store_state import Contents, read_state
@@ -30,6 +31,7 @@ class Disturbance:
         before: contents of the store at the start.
         after: its contents after an undisturbed run.
         published: MLflow runs after an undisturbed run.
+        fingerprint: of the state at the start.
     """
 
     operation: Operation
@@ -39,6 +41,7 @@ class Disturbance:
     before: Contents
     after: Contents
     published: list[str]
+    fingerprint: Fingerprint
 
 
 def prepare(
@@ -72,13 +75,18 @@ def prepare(
         stores.drop_last()
 
     place = copy_place()
-    before = read_state(operation.result(place), checked=False).contents
+    fingerprint = take_fingerprint(place)
+    for url in (place.url, operation.result(place)):
+        before = read_state(url)
+        assert before.faults == []
     run_here(lambda: operation.run(place))
     result = read_state(operation.result(place))
     assert result.faults == []
     published = list_mlflow_runs(place.mlflow) if operation.name == "publication" else []
-    assert before != result.contents or published
-    return Disturbance(operation, start, copy_place, drop_place, before, result.contents, published)
+    assert before.contents != result.contents or published
+    return Disturbance(
+        operation, start, copy_place, drop_place, before.contents, result.contents, published, fingerprint
+    )
 
 
 def run_here(work: Callable[[], object]) -> None:

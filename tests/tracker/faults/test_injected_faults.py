@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from disturbance import Disturbance
+from fingerprint import list_changes, take_fingerprint
 from forked_process import fork
 from injection import KINDS, Faults, Kind
 from operations import OPERATIONS, Operation, Place, list_mlflow_runs
@@ -71,8 +72,22 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
         wrong.append("a traceback")
     if code == 1 and "Error: " not in output:
         wrong.append("no message")
+    contents, sequences = list_changes(disturbance.fingerprint, take_fingerprint(place))
+    if contents:
+        wrong += check_changed(disturbance, place, code)
+    else:
+        wrong += ["success without a change"] if code == 0 else []
+        wrong += check_again(disturbance, place) if sequences else []  # else the next run is the undisturbed one
+    disturbance.drop_place(place)
+    where = f"{operation.name}, {kind} at call {n}"
+    return [f"{where}: {text}\n{output[-1500:]}" for text in wrong]
+
+
+def check_changed(disturbance: Disturbance, place: Place, code: int | None) -> list[str]:
+    """Return what is wrong with a place whose contents a disturbed operation changed, and with the next run there."""
+    operation = disturbance.operation
     state = read_state(operation.result(place))
-    wrong += state.faults
+    wrong = list(state.faults)
     if operation.result(place) != place.url:
         wrong += read_state(place.url).faults
     now = state.contents
@@ -84,9 +99,7 @@ def check_fault(disturbance: Disturbance, kind: Kind, n: int) -> list[str]:
         wrong.append(f"success without the result: {differences(disturbance.after, now)}")
     if operation.is_repeatable or not is_done:
         wrong += check_again(disturbance, place)
-    disturbance.drop_place(place)
-    where = f"{operation.name}, {kind} at call {n}"
-    return [f"{where}: {text}\n{output[-1500:]}" for text in wrong]
+    return wrong
 
 
 def check_again(disturbance: Disturbance, place: Place) -> list[str]:
