@@ -78,7 +78,7 @@ def prepare(
     fingerprint = take_fingerprint(place)
     for url in (place.url, operation.result(place)):
         before = read_state(url)
-        assert before.faults == []
+        assert not before.faults
     run_here(lambda: operation.run(place))
     result = read_state(operation.result(place))
     assert result.faults == []
