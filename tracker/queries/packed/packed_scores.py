@@ -95,7 +95,7 @@ def _open_or_build(
     n_valid = 0 if pack is None else int(pack.select_valid(group.run_ids, group.checksums).sum())
     if len(group.run_ids) - n_valid > 2 * len(chosen.run_ids):
         return None
-    with snapshot(session) as reading:
+    with snapshot(session, is_paired=True) as reading:
         built = _build(reading, group.key, pack)
     if built is None:
         return None

@@ -1,4 +1,4 @@
-"""Read rows of scores by column; from PostgreSQL, which gathers those of each run in one value.
+"""Read rows of scores by column: from SQLite by two threads, from PostgreSQL as one value for each run.
 
 The client of PostgreSQL decodes each value by itself, which takes as long as all that the server does. Of a
 large matrix the server sends the scores of each run as one value of many bytes; from PostgreSQL 16 on, several of its
@@ -8,6 +8,7 @@ processes gather them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,15 @@ def read_score_rows(
         n_prompts: the number of prompts that are wanted.
         is_ordered: whether they are ordered by run, prompt and trial.
     """
-    groups = [] if reading.is_sqlite or is_ordered else _group_runs(reading, run_ids, n_prompts)
+    if is_ordered:
+        yield from _read_rows(reading, metric_id, run_ids, "ORDER BY run_id, prompt_id, trial")
+        return
+    if reading.second and len(run_ids) > 1:
+        yield from _read_halves(reading, reading.second, metric_id, run_ids)
+        return
+    groups = [] if reading.is_sqlite else _group_runs(reading, run_ids, n_prompts)
     if not groups:
-        yield from _read_rows(reading, metric_id, run_ids, "ORDER BY run_id, prompt_id, trial" if is_ordered else "")
+        yield from _read_rows(reading, metric_id, run_ids)
     for group in groups:
         yield from _read_gathered(reading, metric_id, group)
 
@@ -63,7 +70,16 @@ def _group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> lis
     return [ids[number == place].tolist() for place in np.unique(number)]
 
 
-def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: str) -> Iterator[ScoreRows]:
+def _read_halves(first: Reading, second: Reading, metric_id: int, run_ids: Sequence[int]) -> Iterator[ScoreRows]:
+    """Yield the scores of some runs, the later half of which another thread reads: SQLite takes as long per row."""
+    half = len(run_ids) // 2
+    with ThreadPoolExecutor(1) as thread:
+        later = thread.submit(lambda: list(_read_rows(second, metric_id, run_ids[half:])))
+        yield from _read_rows(first, metric_id, run_ids[:half])
+        yield from later.result()
+
+
+def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: str = "") -> Iterator[ScoreRows]:
     sql = (
         f"SELECT run_id * {1 << KEY_BITS} + prompt_id, value FROM score "
         f"WHERE metric_id = {metric_id} AND {run_terms(reading, run_ids)} {order}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.packed.score_rows import SCORES_PER_QUERY, read_score_rows
+from tracker.queries.packed.score_rows import read_score_rows
 from tracker.queries.sql.arrow import Reading, open_reading, snapshot
 
+MIN_PAIRED = 500_000
+"""Cells of a matrix from which two connections read it."""
 SPARE_KEYS = 1_000_000
 """Unused keys among those of a matrix, up to which a table by key finds their positions."""
 
@@ -47,8 +50,7 @@ def read_stored(
     Q = np.full(size, np.nan)
     if size == 0:
         return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
-    in_one_state = snapshot if size > SCORES_PER_QUERY else open_reading  # that many take several queries
-    with open_reading(source) if isinstance(source, Reading) else in_one_state(source) as reading:
+    with _open(source, size) as reading:
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
             cell, is_row = grid.cells(runs, prompts)
             Q[cell] = values if is_row.all() else values[is_row]
@@ -65,6 +67,13 @@ def read_stored(
     is_averaged = counts > 1  # a single -0.0 stays as it is
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
     return AveragedScores(Q=Q.reshape(shape), counts=counts.reshape(shape), n_left_out=n_rows - n_scores)
+
+
+def _open(source: Session | Reading, n_cells: int) -> AbstractContextManager[Reading]:
+    """Open a connection for reading a matrix: a large one is read by several queries, which see one state."""
+    if isinstance(source, Reading) or n_cells < MIN_PAIRED:
+        return open_reading(source)
+    return snapshot(source, is_paired=True)
 
 
 class Grid:

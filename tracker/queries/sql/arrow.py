@@ -6,7 +6,7 @@ Rows are read by ADBC on a separate connection, which does not see uncommitted c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,17 +67,26 @@ def arrow_reader(
 
 
 @contextmanager
-def snapshot(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
+def snapshot(source: Session | sa.Engine | sa.Connection, *, is_paired: bool = False) -> Iterator[Reading]:
     """Open a snapshot of the store for several queries, unaffected by later commits.
+
+    Args:
+        source: the store.
+        is_paired: whether to open a second connection to a SQLite store, with which another thread can read.
 
     Raises:
         DatabaseError: the engine rejected a query, or cannot be reached.
     """
-    with open_reading(source) as reading:
+    with open_reading(source) as reading, ExitStack() as stack:
         if not reading.is_sqlite:
             reading.execute("SET default_transaction_isolation = 'repeatable read'")
-        reading.connection.set_autocommit(False)  # an explicit BEGIN would end with the first query that has parameters
-        reading.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # the first rows read fix the snapshot
+        second = stack.enter_context(open_reading(source)) if is_paired and reading.is_sqlite else None
+        version = _data_version(second)
+        for each in filter(None, (reading, second)):
+            each.connection.set_autocommit(False)  # an explicit BEGIN ends with the first query that has parameters
+            each.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # the first rows read fix the snapshot
+        if _data_version(second) == version:  # or another program has committed between the two
+            reading.second = second
         yield reading
         if not reading.is_sqlite:
             reading.connection.set_autocommit(True)
@@ -94,11 +103,13 @@ class Reading:
     Attributes:
         is_sqlite: whether it is SQLite; otherwise it is PostgreSQL.
         ignores_sealed: whether queries see the rows in the store alone, though others are in sealed files.
+        second: another connection that sees the same state of the store, for another thread; None without one.
     """
 
     def __init__(self, connection: Any, engine: sa.Engine) -> None:
         self.connection, self.engine, self.is_sqlite = connection, engine, engine.dialect.name == "sqlite"
         self.ignores_sealed = False
+        self.second: Reading | None = None
 
     def execute(self, sql: str) -> None:
         """Run a statement and discard its rows."""
@@ -197,6 +208,11 @@ def _engine(source: Session | sa.Engine | sa.Connection) -> sa.Engine:
     if isinstance(source, sa.Connection):
         return source.engine
     return source.get_bind().engine
+
+
+def _data_version(reading: Reading | None) -> int | None:
+    """Return a number that changes as soon as another connection of SQLite has committed; None without a connection."""
+    return None if reading is None else int(reading.table("PRAGMA data_version").column(0)[0].as_py())
 
 
 def _numbered(sql: str) -> str:

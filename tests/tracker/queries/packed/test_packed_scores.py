@@ -21,7 +21,7 @@ from tracker import schema
 from tracker.api.store import Store
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.queries.packed import packed_scores, score_rows
+from tracker.queries.packed import packed_scores, score_rows, stored_scores
 from tracker.queries.packed.pack_folder import VARIABLE, find_pack_folder
 from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.resolution import find_benchmark
@@ -205,14 +205,15 @@ def test_gathered_scores_are_those_of_the_rows(store: sa.Engine, monkeypatch: py
     add_scores(store, 1e300 * Q[:, :2], trial=1)
     add_scores(store, Q, condition="answer_only")
     loaded = []
-    for name, value in ("MIN_GATHERED", 1), ("MAX_GATHERED", 0), ("MIN_GATHERED", 1_000):
-        monkeypatch.setattr(score_rows, name, value)
+    limits = [(score_rows, "MIN_GATHERED", 1), (score_rows, "MAX_GATHERED", 0), (score_rows, "MIN_GATHERED", 1_000)]
+    for module, name, value in [*limits, (stored_scores, "MIN_PAIRED", 1)]:
+        monkeypatch.setattr(module, name, value)
         check_every_read(store)
         check_every_read(store, lambda keys: keys[1::2])
         with transaction(store, write=False) as session:
             averages, n_trials = read_averages(session, 1, [3, 1, 2], np.array([4, 2, 1]))
         loaded.append((averages.tobytes(), n_trials))
-    assert loaded[1:] == loaded[:1] * 2
+    assert loaded[1:] == loaded[:1] * 3
     assert np.signbit(averages).any() == (store.dialect.name == "postgresql")  # SQLite has no negative zero
     assert n_trials == 2
 
