@@ -7,6 +7,7 @@ processes gather them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,6 +24,8 @@ MIN_GATHERED = 300_000
 """Cells of a matrix from which PostgreSQL gathers scores."""
 SCORES_PER_QUERY = 8_000_000
 """Scores that it gathers at once, about."""
+BATCHES_AHEAD = 16
+"""Batches that a second connection to SQLite may be ahead."""
 MAX_GATHERED = 1 << 25
 """Scores of a run up to which it does: a value has less than 1 GB."""
 WORK_MEMORY = "256MB"
@@ -49,7 +52,10 @@ def read_score_rows(
         yield from _read_rows(reading, metric_id, run_ids, "ORDER BY run_id, prompt_id, trial")
         return
     if reading.second and len(run_ids) > 1:
-        yield from _read_halves(reading, reading.second, metric_id, run_ids)
+        half = len(run_ids) // 2
+        yield from _read_both(
+            _read_rows(reading, metric_id, run_ids[:half]), _read_rows(reading.second, metric_id, run_ids[half:])
+        )
         return
     groups = [] if reading.is_sqlite else _group_runs(reading, run_ids, n_prompts)
     if not groups:
@@ -70,13 +76,19 @@ def _group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> lis
     return [ids[number == place].tolist() for place in np.unique(number)]
 
 
-def _read_halves(first: Reading, second: Reading, metric_id: int, run_ids: Sequence[int]) -> Iterator[ScoreRows]:
-    """Yield the scores of some runs, the later half of which another thread reads: SQLite takes as long per row."""
-    half = len(run_ids) // 2
+def _read_both(first: Iterator[ScoreRows], second: Iterator[ScoreRows]) -> Iterator[ScoreRows]:
+    """Yield the batches of two iterators, the second of which another thread reads: SQLite takes as long for each."""
     with ThreadPoolExecutor(1) as thread:
-        later = thread.submit(lambda: list(_read_rows(second, metric_id, run_ids[half:])))
-        yield from _read_rows(first, metric_id, run_ids[:half])
-        yield from later.result()
+        coming = deque(thread.submit(next, second, None) for _ in range(BATCHES_AHEAD))
+        for rows in first:
+            yield rows
+            while coming[0].done() and (following := coming[0].result()):
+                coming.popleft()
+                coming.append(thread.submit(next, second, None))
+                yield following
+        while following := coming.popleft().result():
+            coming.append(thread.submit(next, second, None))
+            yield following
 
 
 def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: str = "") -> Iterator[ScoreRows]:
