@@ -2,8 +2,8 @@
 
 Suffrage selects the benchmark, metric and runs by name, and loads prompts, tasks and models beside the scores. The
 peers read three columns of `score` by known keys and scatter the values into a matrix of known shape. The stronger one
-reads an Arrow table through ADBC, as Suffrage does from SQLite; Suffrage lets PostgreSQL gather the scores of each run.
-Packed scores are off. The table shows the least of three turns.
+reads an Arrow table through ADBC. Suffrage does so with two connections to SQLite, which read half of the runs each,
+and lets PostgreSQL gather the scores of each run. Packed scores are off. The table shows the least of three turns.
 """
 
 from __future__ import annotations
