@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LARGE = ROWS_PER_BATCH
 """Rows of which a large table has more."""
 MAX_PARENT_KEY, MAX_KEY = 100_000_000, 1 << 31
-MIN_PAGED = 500_000
-"""Scores from which they are read from the pages of the file, which loads Numba."""
+MIN_PAGED = 2_000_000
+"""Scores from which the pages of the file are read: loading Numba takes as long as a million rows."""
 _SCORE = metadata.tables[SCORES]
 _RUNS_QUERY = (  # of sealed runs that are in files only, the store has no rows
     "SELECT id, CASE WHEN sealed_run.run_id IS NULL THEN n_scores ELSE 0 END AS n_scores, "
