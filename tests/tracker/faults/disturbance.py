@@ -76,7 +76,7 @@ def prepare(
 
     place = copy_place()
     fingerprint = take_fingerprint(place)
-    for url in (place.url, operation.result(place)):
+    for url in dict.fromkeys((place.url, operation.result(place))):
         before = read_state(url)
         assert not before.faults
     run_here(lambda: operation.run(place))

@@ -18,7 +18,7 @@ CATALOGUES = ("pg_class", "pg_attribute", "pg_constraint", "pg_index", "pg_trigg
 """Where PostgreSQL keeps definitions. A copy of a database has the same row versions as its template."""
 RELATIONS = """
     SELECT c.oid::regclass::text, relkind = 'S' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE relkind IN ('r', 'S') AND nspname NOT LIKE 'pg_%' AND nspname <> 'information_schema' ORDER BY 1
+    WHERE relkind IN ('r', 'S') AND nspname NOT LIKE 'pg_%' AND nspname <> 'information_schema'
 """
 
 SEQUENCE = "sequence "
@@ -37,7 +37,7 @@ def take_fingerprint(place: Place) -> Fingerprint:
         _close_log(path)
     files = {
         str(path.relative_to(place.folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        for path in sorted(place.folder.rglob("*"))
+        for path in place.folder.rglob("*")
         if path.name not in LOGS
     }
     return {**files, **_read_row_versions(place.url)} if place.url.startswith("postgresql") else files

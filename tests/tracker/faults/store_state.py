@@ -43,15 +43,15 @@ class StoreState:
     n_failed_analyses: int = 0
 
 
-def read_state(url: str, *, checked: bool = True) -> StoreState:
-    """Read a store; without looking for faults, if it is not to be checked."""
+def read_state(url: str) -> StoreState:
+    """Read a store, and look for faults."""
     engine = create_unchecked_engine(url).execution_options(**{IGNORED: True})
     try:
         if (version := current_version(engine)) != known_versions()[-1]:
             return StoreState({"version": [str(version)]})
         with transaction(engine, write=False) as session:
             connection = session.connection()
-            checks = (find_store_faults, find_search_faults, find_sealed_faults) if checked else ()
+            checks = (find_store_faults, find_search_faults, find_sealed_faults)
             faults = [str(fault) for check in checks for fault in check(connection)]
             return StoreState(
                 contents=_read_rows(connection),

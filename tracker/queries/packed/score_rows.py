@@ -1,4 +1,4 @@
-"""Read rows of scores by column: from SQLite by two threads, from PostgreSQL as one value for each run.
+"""Read rows of scores by column; large matrices by two threads from SQLite, and as one value a run from PostgreSQL.
 
 The client of PostgreSQL decodes each value by itself, which takes as long as all that the server does. Of a
 large matrix the server sends the scores of each run as one value of many bytes; from PostgreSQL 16 on, several of its
@@ -77,7 +77,7 @@ def _group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> lis
 
 
 def _read_both(first: Iterator[ScoreRows], second: Iterator[ScoreRows]) -> Iterator[ScoreRows]:
-    """Yield the batches of two iterators, the second of which another thread reads: SQLite takes as long for each."""
+    """Yield the batches of two iterators, the second of which another thread advances."""
     with ThreadPoolExecutor(1) as thread:
         coming = deque(thread.submit(next, second, None) for _ in range(BATCHES_AHEAD))
         for rows in first:
