@@ -336,7 +336,7 @@ def load_matrix_of_runs(
     only = load_selected_filter(session, benchmark, selection)
     prompt_ids, task_names = read_prompts(session, tasks, only, selection.split)
     Q, n_trials = read_averages(session, metric.id, [run.id for run in runs], prompt_ids)
-    is_measured = np.asarray(~np.isnan(Q).all(axis=1))
+    is_measured = _have_any(Q)
     if not is_measured.any():
         return None
     if not is_measured.all():
@@ -355,6 +355,14 @@ def load_matrix_of_runs(
         worst=metric.worst,
         best=metric.best,
     )
+
+
+def _have_any(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which rows have a score; most have that of the first column."""
+    have_any = np.asarray(~np.isnan(Q[:, :1]).all(axis=1))
+    rest = np.flatnonzero(~have_any)
+    have_any[rest] = ~np.isnan(Q[rest]).all(axis=1)
+    return have_any
 
 
 def best_models(models: Sequence[str], scores: NDArray[np.float64], *, higher_is_better: bool) -> tuple[str, ...]:

@@ -173,13 +173,13 @@ def find_ranking(session: Session, run_ids: Sequence[int]) -> str | None:
 
 def list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> list[MetricKey]:
     """Return the metrics with scores in a selection, in the order in which they were stored first."""
-    query = (
-        sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
-        .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(*run_conditions(benchmark.id, selection), has_scores(session, unit, benchmark_id=benchmark.id))
-        .group_by(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
-        .order_by(sa.func.min(tables.run.c.id), tables.metric.c.id)
-    )
+    names = "id", "name", "higher_is_better", "lower", "upper"
+    is_scored = *run_conditions(benchmark.id, selection), has_scores(session, unit, benchmark_id=benchmark.id)
+    first_run = sa.select(tables.run.c.id).where(*is_scored).order_by(tables.run.c.id).limit(1)
+    columns = *(tables.metric.c[name] for name in names), first_run.correlate(tables.metric).label("first_run")
+    metric = sa.select(*columns).subquery().c
+    query = sa.select(*(metric[name] for name in names)).where(metric.first_run.is_not(None))
+    query = query.order_by(metric.first_run, metric.id)
     chosen = selection.runs, selection.condition, selection.variant, selection.as_of
     rows = read_once(session, ("metrics", benchmark.id, unit, *chosen), lambda: session.execute(query).all())
     return [MetricKey(*row) for row in rows]
@@ -207,11 +207,13 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
     alias_query = sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id)
     stored = read_once(session, ("tasks", benchmark.id), lambda: session.execute(task_query).all())
     names = {row.name for row in stored}
-    rows = read_once(session, ("task_aliases", benchmark.id), lambda: session.execute(alias_query).all())
-    aliases = {row.name: row.task_id for row in rows if row.name in selection.tasks}
-    for name in selection.tasks:
-        if name not in names and name not in aliases:
-            raise NotFoundError("task", name, sorted(names))
-    chosen = {row.id for row in stored if row.name in selection.tasks and row.name not in aliases} | {*aliases.values()}
-    kept = [row for row in stored if not selection.tasks or row.id in chosen]
-    return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
+    if selection.tasks:
+        rows = read_once(session, ("task_aliases", benchmark.id), lambda: session.execute(alias_query).all())
+        aliases = {row.name: row.task_id for row in rows if row.name in selection.tasks}
+        for name in selection.tasks:
+            if name not in names and name not in aliases:
+                raise NotFoundError("task", name, sorted(names))
+        by_name = {row.id for row in stored if row.name in selection.tasks and row.name not in aliases}
+        chosen = by_name | {*aliases.values()}
+        stored = [row for row in stored if row.id in chosen]
+    return {row.id: row.name for row in sorted(stored, key=lambda row: row.name)}

@@ -25,6 +25,8 @@ from tracker.queries.sql import tables
 MAX_NAMES = 5
 
 Key = TypeVar("Key", bound=Hashable)
+RunRow = sa.Row[int, str, str]
+"""Key, model and condition of a run."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -53,7 +55,11 @@ def choose_runs(runs: Mapping[Key, Sequence[int]], coverage: Mapping[int, Covera
         runs: keys of the runs of each group.
         coverage: of every run of a group with several.
     """
-    return {name: max(keys, key=lambda key: (coverage.get(key, Coverage()), key)) for name, keys in runs.items()}
+    none = Coverage()
+    return {
+        name: keys[0] if len(keys) == 1 else max(keys, key=lambda key: (coverage.get(key, none), key))
+        for name, keys in runs.items()
+    }
 
 
 def measure_coverage(
@@ -105,27 +111,27 @@ def _combine(
 
 
 def choose_latest(
-    session: Session, metric_id: int, rows: Sequence[sa.Row[Any]], *, by_task: bool, split: Sequence[str] = ()
-) -> list[sa.Row[Any]]:
+    session: Session, metric_id: int, rows: Sequence[RunRow], *, by_task: bool, split: Sequence[str] = ()
+) -> list[RunRow]:
     """Return the row of each model's run that is used, and add a notice about later runs that are not.
 
     Args:
         session: the store.
         metric_id: key of the metric.
-        rows: key and name of the model of each run, by ascending key.
+        rows: the runs, by ascending key.
         by_task: whether scores of whole tasks count too.
         split: splits of the prompts that count; none means all.
     """
     groups: dict[str, list[int]] = defaultdict(list)
-    for row in rows:
-        groups[row.name].append(row.id)
+    for key, name, _ in rows:
+        groups[name].append(key)
     several = [key for keys in groups.values() if len(keys) > 1 for key in keys]
     coverage = measure_coverage(session, metric_id, several, by_task=by_task, split=split) if several else {}
     chosen = choose_runs(groups, coverage)
     passed_over = {name: max(keys) for name, keys in groups.items() if max(keys) != chosen[name]}
     if passed_over:
         add_notice(session, _describe_choice(chosen, passed_over, coverage))
-    by_id = {row.id: row for row in rows}
+    by_id = {row[0]: row for row in rows}
     return [by_id[key] for key in chosen.values()]
 
 

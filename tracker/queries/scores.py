@@ -60,9 +60,11 @@ def _read_ordered(
     table = read_arrow(session, sql, () if ALL_SPLITS in split else tuple(split))
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
     by_key = np.array(sorted(tasks), dtype=np.int64)
-    names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]
-    order = np.lexsort((ids, names))
-    ids, names = ids[order], names[order]
+    of_key = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)
+    names, ranks = np.unique(of_key, return_inverse=True)
+    ranks = ranks[np.searchsorted(by_key, task_ids)]
+    order = np.lexsort((ids, ranks))
+    ids, names = ids[order], names[ranks[order]]
     for shared in (ids, names):
         shared.setflags(write=False)
     return ids, names

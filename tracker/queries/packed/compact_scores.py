@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 
 NO_SCORE = -128
 """Placeholder of a missing score among small integers."""
-BLOCK_CELLS = 200_000
+BLOCK_CELLS = 100_000
 """Cells that are expanded at once: they fit in the cache of a core."""
+MIN_THREADED = 1_000_000
+"""Cells of a matrix from which two threads expand it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +43,25 @@ class CompactScores:
         """
         rows, columns = np.searchsorted(self.prompt_ids, prompt_ids), np.searchsorted(self.run_ids, run_ids)
         Q = np.empty((len(rows), len(columns)))
+        if Q.size < MIN_THREADED:
+            self._expand(rows, columns, Q)
+        else:
+            half = len(rows) // 2
+            with ThreadPoolExecutor(1) as thread:
+                second = thread.submit(self._expand, rows[half:], columns, Q[half:])
+                self._expand(rows[:half], columns, Q[:half])
+                second.result()
+        return Q, 1 if self.counts is None else int(self.counts[np.ix_(rows, columns)].max(initial=1))
+
+    def _expand(self, rows: NDArray[np.intp], columns: NDArray[np.intp], Q: NDArray[np.float64]) -> None:
+        """Write the scores of some rows and columns to a matrix of their shape."""
         step = max(1, BLOCK_CELLS // max(1, self.values.shape[1]))
         for first in range(0, len(rows), step):
-            part = self.values[rows[first : first + step]].take(columns, axis=1)
+            part = self.values.take(rows[first : first + step], axis=0).take(columns, axis=1)
             block = Q[first : first + step]
             block[...] = part
-            if part.dtype == np.int8 and (is_missing := part == NO_SCORE).any():
-                block[is_missing] = np.nan
-        return Q, 1 if self.counts is None else int(self.counts[np.ix_(rows, columns)].max(initial=1))
+            if part.dtype == np.int8 and part.min(initial=0) == NO_SCORE:
+                block[part == NO_SCORE] = np.nan
 
 
 def make_compact(Q: NDArray[np.float64]) -> NDArray[np.generic]:

@@ -56,6 +56,7 @@ def read_stored(
             Q[cell] = values if is_row.all() else values[is_row]
             n_scores += len(cell)
             n_rows += len(values)
+        Q += 0.0  # -0.0 becomes 0.0, as in SQLite and as writers store it
         if n_scores <= size - np.count_nonzero(np.isnan(Q)):
             return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
         # several trials: average them, in a fixed order
@@ -64,7 +65,7 @@ def read_stored(
             cell, is_row = grid.cells(runs, prompts)
             np.add.at(sums, cell, values if is_row.all() else values[is_row])
             np.add.at(counts, cell, 1)
-    is_averaged = counts > 1  # a single -0.0 stays as it is
+    is_averaged = counts > 1
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
     return AveragedScores(Q=Q.reshape(shape), counts=counts.reshape(shape), n_left_out=n_rows - n_scores)
 

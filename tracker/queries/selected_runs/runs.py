@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import BenchmarkKey, MetricKey
-from tracker.queries.run_choice import choose_latest
+from tracker.queries.run_choice import RunRow, choose_latest
 from tracker.queries.selected_runs.conditions import has_scores, run_conditions
 from tracker.queries.selected_runs.empty_selection import check_runs_exist, explain_no_scores
 from tracker.queries.selection import Selection, Unit
 from tracker.queries.sql import tables
 
 
-@dataclass(frozen=True)
-class SelectedRun:
+class SelectedRun(NamedTuple):
     """A selected run.
 
     Attributes:
@@ -114,7 +113,7 @@ def join_conditions(runs: Sequence[SelectedRun]) -> str:
 
 def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
-) -> list[sa.Row[*tuple[Any, ...]]]:
+) -> list[RunRow]:
     """Return key, model and condition of every run of a selection with scores under a metric, by key."""
     split = () if selection.runs else selection.split
     of_prompts = has_scores(session, "prompt", split, benchmark_id=benchmark.id)
@@ -127,14 +126,15 @@ def _find_scored_runs(
         .where(*run_conditions(benchmark.id, selection), is_scored)
         .order_by(tables.run.c.id)
     )
-    return list(session.execute(query))
+    return list(session.execute(query).all())
 
 
-def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:
-    times = Counter(row.name for row in rows)
+def _as_columns(rows: Sequence[RunRow]) -> list[SelectedRun]:
+    """Return runs by the names of their models, then by key."""
+    times = Counter(name for _, name, _ in rows)
     return [
-        SelectedRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition, row.name)
-        for row in sorted(rows, key=lambda row: (row.name, row.id))
+        SelectedRun(key, name if times[name] == 1 else f"{name} (run {key})", condition, name)
+        for key, name, condition in sorted(rows, key=itemgetter(1, 0))
     ]
 
 

@@ -11,6 +11,7 @@ from tracker.errors import NotFoundError
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.sql import tables
 from tracker.queries.sql.kept_reads import read_once
+from tracker.queries.sql.run_terms import join_keys
 
 UNKNOWN = "unknown"
 """Name that selects the prompts without a split."""
@@ -29,7 +30,9 @@ def list_splits(session: Session, task_ids: Collection[int]) -> list[str]:
     prompt = tables.prompt.c
 
     def read() -> list[str]:
-        stored = session.scalars(sa.select(prompt.split).where(prompt.task_id.in_(task_ids)).distinct())
+        # As literals: PostgreSQL compares each prompt with every parameter of a list.
+        of_tasks = sa.literal_column(f"prompt.task_id IN ({join_keys(list(task_ids))})", sa.Boolean())
+        stored = session.scalars(sa.select(prompt.split).where(of_tasks).distinct()).all()
         return sorted({UNKNOWN if name is None else name for name in stored})
 
     return list(read_once(session, ("splits", tuple(task_ids)), read))

@@ -214,8 +214,24 @@ def test_gathered_scores_are_those_of_the_rows(store: sa.Engine, monkeypatch: py
             averages, n_trials = read_averages(session, 1, [3, 1, 2], np.array([4, 2, 1]))
         loaded.append((averages.tobytes(), n_trials))
     assert loaded[1:] == loaded[:1] * 3
-    assert np.signbit(averages).any() == (store.dialect.name == "postgresql")  # SQLite has no negative zero
+    assert not np.signbit(averages).any()
     assert n_trials == 2
+
+
+@pytest.mark.parametrize(
+    "stored", [Q, np.where(Q == 0, -0.0, Q), Q * [1, 1, 0.5], Q * [0.5, 1, 1], 0 * Q, np.where(Q == 0, NAN, Q)]
+)
+def test_scores_of_zero_and_one_are_gathered_by_value(
+    store: sa.Engine, stored: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_scores(store, stored)
+    monkeypatch.setenv(VARIABLE, "off")
+    check_every_read(store)
+    check_every_read(store, lambda keys: keys[::-1])
+    with transaction(store, write=False) as session:
+        averages, _ = read_averages(session, 1, [1, 2, 3], np.arange(1, 5))
+    np.testing.assert_array_equal(averages, stored)
+    assert not np.signbit(averages).any()
 
 
 def test_uncommitted_scores_are_not_packed(store: sa.Engine) -> None:
