@@ -1,4 +1,4 @@
--- Tables of PostgreSQL stores of version 0018;
+-- Tables of PostgreSQL stores of version 0019;
 
 CREATE FUNCTION @.attach_partition(parent text, benchmark integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -56,11 +56,12 @@ END $$;
 CREATE FUNCTION @.finish_partition(parent regclass, prefix text, benchmark integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 DECLARE
     name text := pg_catalog.concat(prefix, '_', benchmark);
-    reference text;
-    orphan bigint;
+    prompts integer[];
+    metrics integer[];
+    orphan text;
     filled boolean;
 BEGIN
     IF NOT EXISTS (
@@ -78,16 +79,21 @@ BEGIN
         CASE prefix WHEN 'score' THEN 'run_id, metric_id, prompt_id, trial'
                     ELSE 'run_id, prompt_id, extraction, trial' END);
     IF prefix = 'score' THEN
-        FOREACH reference IN ARRAY ARRAY['prompt', 'metric'] LOOP
-            EXECUTE format('SELECT 1 FROM @.%1$I WHERE id IN (SELECT DISTINCT %1$s_id FROM @.%2$I) ORDER BY id '
-                'FOR KEY SHARE', reference, name);
-            EXECUTE format('SELECT %1$s_id FROM (SELECT DISTINCT %1$s_id FROM @.%2$I) AS fresh '
-                'WHERE NOT EXISTS (SELECT 1 FROM @.%1$I WHERE id = %1$s_id) LIMIT 1', reference, name) INTO orphan;
-            IF orphan IS NOT NULL THEN
-                RAISE foreign_key_violation
-                    USING MESSAGE = format('score refers to %s %s, which does not exist', reference, orphan);
-            END IF;
-        END LOOP;
+        -- One pass over the rows; several processes read them, which they do not for FOR KEY SHARE.
+        EXECUTE format('SELECT array_agg(DISTINCT prompt_id), array_agg(DISTINCT metric_id) '
+            'FROM (SELECT DISTINCT prompt_id, metric_id FROM @.%I) AS pair', name) INTO prompts, metrics;
+        PERFORM 1 FROM @.prompt WHERE id = ANY (prompts) ORDER BY id FOR KEY SHARE;
+        PERFORM 1 FROM @.metric WHERE id = ANY (metrics) ORDER BY id FOR KEY SHARE;
+        SELECT concat('prompt ', key) INTO orphan FROM unnest(prompts) AS key
+            WHERE NOT EXISTS (SELECT 1 FROM @.prompt WHERE id = key) LIMIT 1;
+        IF orphan IS NULL THEN
+            SELECT concat('metric ', key) INTO orphan FROM unnest(metrics) AS key
+                WHERE NOT EXISTS (SELECT 1 FROM @.metric WHERE id = key) LIMIT 1;
+        END IF;
+        IF orphan IS NOT NULL THEN
+            RAISE foreign_key_violation
+                USING MESSAGE = format('score refers to %s, which does not exist', orphan);
+        END IF;
         EXECUTE format('CREATE TRIGGER score_inserted AFTER INSERT ON @.%I REFERENCING NEW TABLE AS fresh '
             'FOR EACH STATEMENT EXECUTE FUNCTION @.score_has_parents()', name);
         EXECUTE format('CREATE TRIGGER score_updated AFTER UPDATE ON @.%I REFERENCING NEW TABLE AS fresh '
@@ -100,7 +106,7 @@ BEGIN
     IF filled THEN
         EXECUTE format('ANALYZE @.%I', name);
     END IF;
-END $_$;
+END $$;
 
 CREATE FUNCTION @.keep_for_owner(name text) RETURNS void
     LANGUAGE plpgsql
@@ -1440,5 +1446,5 @@ REVOKE ALL ON FUNCTION @.finish_partition(parent regclass, prefix text, benchmar
 
 REVOKE ALL ON FUNCTION @.keep_for_owner(name text) FROM PUBLIC;
 
-INSERT INTO @.suffrage_version VALUES ('0018');
+INSERT INTO @.suffrage_version VALUES ('0019');
 

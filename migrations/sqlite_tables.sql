@@ -1,4 +1,4 @@
--- Tables of SQLite stores of version 0018;
+-- Tables of SQLite stores of version 0019;
 
 CREATE TABLE suffrage_version (
 	version_num VARCHAR(32) NOT NULL, 
@@ -174,10 +174,10 @@ CREATE TABLE "run" (
 	ingested DATETIME NOT NULL, 
 	superseded_by INTEGER, 
 	reason VARCHAR, unverified VARCHAR, 
-	CONSTRAINT fk_run_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
-	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
-	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
 	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
+	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
+	CONSTRAINT fk_run_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
+	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
 	CONSTRAINT ck_run_status CHECK (status IN ('partial', 'complete', 'hidden', 'superseded')), 
 	CONSTRAINT fk_run_superseded_by_run FOREIGN KEY(superseded_by) REFERENCES run (id)
 );
@@ -423,5 +423,5 @@ INSERT INTO sqlite_sequence VALUES ('finding', 0);
 
 INSERT INTO sqlite_sequence VALUES ('run', 0);
 
-INSERT INTO suffrage_version VALUES ('0018');
+INSERT INTO suffrage_version VALUES ('0019');
 

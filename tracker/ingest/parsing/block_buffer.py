@@ -35,6 +35,8 @@ class BlockBuffer(Sequence[Measurement]):
         self.size = 0
         self.has_duplicates = False
         """Return whether prompts have numbered names, which `tracker.ingest.resolve.duplicates` disambiguates."""
+        self.first_runs: dict[str, RunDescription] = {}
+        """The first run of each model, by its name."""
         self._blocks: list[Measurement] = []
         self._file: IO[bytes] | None = None
         self._places: list[tuple[int, int] | Measurement] = []
@@ -53,6 +55,8 @@ class BlockBuffer(Sequence[Measurement]):
             OutputError: the disk of temporary files is full.
         """
         prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        if not isinstance(block, Prompts):
+            self.first_runs.setdefault(block.run.model, block.run)
         if prompts is not None and prompts not in self._weighed:
             self._weighed[prompts] = None
             self.size += _weight_of_prompts(prompts)

@@ -14,7 +14,7 @@ from tracker.ingest.measurement import ReadOptions, ReportedDifference, StoreFil
 from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.parsing.duplicate_models import DuplicateModels
 from tracker.ingest.parsing.ingest_counter import IngestCounter
-from tracker.ingest.parsing.name_checks import check_lengths
+from tracker.ingest.parsing.name_checks import LengthChecks
 from tracker.ingest.parsing.reported_scores import ReportedScores
 from tracker.ingest.reported_score import ReportedCount, ReportedScore
 from tracker.settings.input_limits import current_limits, explain_limit
@@ -52,6 +52,7 @@ def parse_blocks(
     buffer, counter, duplicates, warnings, damage = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
     reported = ReportedScores(is_expected=getattr(module, "REPORTS_SCORES", True))
     limits = current_limits()
+    lengths = LengthChecks(path, limits)
     try:
         with report_progress_to(position.add_parsed):
             for part in module.read(path, options):
@@ -63,7 +64,7 @@ def parse_blocks(
                 elif isinstance(part, (ReportedScore, ReportedCount)):
                     reported.add(part)
                 else:
-                    check_lengths(path, part, limits)
+                    lengths.check(part)
                     counter.add(part)
                     if counter.n_runs > limits.runs:
                         raise BadInputError(path, explain_limit("runs", f"has more than {limits.runs:,} runs"))

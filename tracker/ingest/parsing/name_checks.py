@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from weakref import WeakSet
 
 from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Scores, TaskScores
@@ -14,18 +15,40 @@ KEY_FACTOR = 50
 START_LENGTH = 40
 
 
-def check_lengths(path: Path, block: Measurement, limits: InputLimits) -> None:
-    """Reject a block with a name or text beyond the limits.
+class LengthChecks:
+    """Reject blocks with a name or text beyond the limits; prompts that several blocks share are checked once.
 
-    Raises:
-        BadInputError: with the start of the name or text.
+    Args:
+        path: the file, for messages.
+        limits: of names and values.
     """
-    for kind, names in _names(block):
-        _check(path, kind, names, limits.name, "name", 1)
-    for kind, names in _keys(block):
-        _check(path, kind, names, KEY_FACTOR * limits.name, "name", KEY_FACTOR)
-    for kind, texts in _texts(block):
-        _check(path, kind, texts, limits.value, "value", 1)
+
+    def __init__(self, path: Path, limits: InputLimits) -> None:
+        self._path, self._limits = path, limits
+        self._checked: WeakSet[Prompts] = WeakSet()
+
+    def check(self, block: Measurement) -> None:
+        """Check a block.
+
+        Raises:
+            BadInputError: with the start of the name or text.
+        """
+        prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        for part in (block, prompts):
+            if isinstance(part, Prompts):
+                if part not in self._checked:
+                    self._checked.add(part)
+                    self._check_part(part)
+            elif part is not None:
+                self._check_part(part)
+
+    def _check_part(self, part: Measurement) -> None:
+        for kind, names in _names(part):
+            _check(self._path, kind, names, self._limits.name, "name", 1)
+        if isinstance(part, Prompts):
+            _check(self._path, "name of the prompt", part.keys, KEY_FACTOR * self._limits.name, "name", KEY_FACTOR)
+        for kind, texts in _texts(part):
+            _check(self._path, kind, texts, self._limits.value, "value", 1)
 
 
 def _check(path: Path, kind: str, texts: Iterable[str | None], longest: int, limit: str, factor: int) -> None:
@@ -50,15 +73,6 @@ def _names(block: Measurement) -> Iterator[tuple[str, Iterable[str | None]]]:
         yield "name of the metric", (block.metric.name,)
     if isinstance(block, TaskScores):
         yield "name of the task", block.tasks
-    else:
-        yield from _names(block.prompts)
-
-
-def _keys(block: Measurement) -> Iterator[tuple[str, Iterable[str | None]]]:
-    if isinstance(block, Prompts):
-        yield "name of the prompt", block.keys
-    elif isinstance(block, (Scores, Answers)):
-        yield from _keys(block.prompts)
 
 
 def _texts(block: Measurement) -> Iterator[tuple[str, Iterable[str | None]]]:

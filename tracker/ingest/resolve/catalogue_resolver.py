@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import select
 
 from tracker.errors import MAX_KNOWN_NAMES, BadInputError, ConflictError
-from tracker.ingest.measurement import MetricDescription
+from tracker.ingest.measurement import MetricDescription, RunDescription
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.resolve.similar_models import comparison_key, describe_similar
 from tracker.ingest.resolve.similar_tasks import describe_similar_tasks
@@ -60,6 +60,7 @@ class CatalogueResolver:
         self._new_tasks: dict[int, list[str]] = {}
         self._models: dict[str, int] | None = None
         self._stored_models: list[str] = []
+        self._added_models: dict[str, Model] = {}
         self._metrics: dict[str, Metric] = {}
 
     def benchmark(self, *names: str | None) -> int:
@@ -106,27 +107,48 @@ class CatalogueResolver:
 
     def model(self, name: str, facts: Mapping[str, Any]) -> int:
         """Return the key of a model by name or alias. Missing facts are added, none is overwritten."""
+        known, name = self._known_models(), make_storable(name)
+        if name not in known:
+            self._add_models([self._new_model(name, facts)])
+        elif new := self._facts(name, facts):
+            model = self._added_models.get(name) or self.session.get_one(Model, known[name])
+            for fact, value in new.items():
+                if getattr(model, fact) is None:
+                    setattr(model, fact, value)
+        return known[name]
+
+    def add_models(self, runs: Iterable[RunDescription]) -> None:
+        """Add the new models of some runs in one statement."""
+        known, new = self._known_models(), dict[str, Model]()
+        for run in runs:
+            name = make_storable(run.model)
+            if name not in known and name not in new:
+                new[name] = self._new_model(name, run.model_facts)
+        self._add_models(list(new.values()))
+
+    def _known_models(self) -> dict[str, int]:
+        """Return the keys of all models by name and alias."""
         if self._models is None:
             pairs = [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
             self._stored_models = [pair[0] for pair in pairs]
             pairs += [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
             self._models = {pair[0]: pair[1] for pair in pairs}  # an alias last: a merged model keeps its row
-        name = make_storable(name)
-        new = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
-        if name not in self._models:
-            maker, slash, _ = name.partition("/")  # names on model hubs: organization/model
-            if slash and name.count("/") == 1 and maker:
-                new = {"organization": maker, **new}
-            model = self._add(Model(name=name, **new))
+        return self._models
+
+    def _new_model(self, name: str, facts: Mapping[str, Any]) -> Model:
+        maker, slash, _ = name.partition("/")  # names on model hubs: organization/model
+        by_name = {"organization": maker} if slash and name.count("/") == 1 and maker else {}
+        return Model(name=name, **{**by_name, **self._facts(name, facts)})
+
+    def _add_models(self, models: Sequence[Model]) -> None:
+        if models:
+            self.session.add_all(models)
+            self.session.flush()
+        for model in models:
             assert model.id is not None
-            self._models[name] = model.id
-            self.new_models.append(name)
-        elif new:
-            known = self.session.get_one(Model, self._models[name])
-            for fact, value in new.items():
-                if getattr(known, fact) is None:
-                    setattr(known, fact, value)
-        return self._models[name]
+            self._known_models()[model.name] = model.id
+            self._added_models[model.name] = model
+            self.new_models.append(model.name)
 
     @property
     def n_models_new(self) -> int:
@@ -204,6 +226,9 @@ class CatalogueResolver:
 
     def _remember(self, tasks: Mapping[str, int]) -> None:
         self.task_names.update({key: name for name, key in tasks.items()})
+
+    def _facts(self, model: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._fact(model, name, facts[name]) for name in MODEL_FACTS if facts.get(name) is not None}
 
     def _fact(self, model: str, name: str, value: Any) -> Any:
         if name == "released" and isinstance(value, datetime):

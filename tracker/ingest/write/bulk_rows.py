@@ -34,6 +34,9 @@ from tracker.schema import Answer, Score
 ROWS_PER_STATEMENT = 200
 ROWS_PER_COPY = 200_000
 
+_ScoresOfRun = tuple[int, int, ScoreColumn]
+"""Key of a run and of its benchmark, and scores of the run under one metric."""
+
 
 def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) -> None:
     """Insert new scores.
@@ -52,17 +55,15 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
         return
     every = list(columns)
     benchmarks = find_benchmarks(session.connection(), [run_id for run_id, _ in every])
-    by_target: dict[str, list[NDArray[Any]]] = {}
-    size = 0
+    by_target: dict[str, list[_ScoresOfRun]] = {}
     for run_id, column in every:
         benchmark = benchmarks.get(run_id, NO_BENCHMARK)
-        packed = pack_scores(run_id, column.metric_id, *unpack(column.keys), benchmark, column.values)
-        by_target.setdefault(target_table(session.connection(), "score", benchmark), []).append(packed)
-        size += len(column)
-        if size >= ROWS_PER_COPY:
-            _copy_chunks(session, by_target)
-            by_target, size = {}, 0
-    _copy_chunks(session, by_target)
+        of_target = by_target.setdefault(target_table(session.connection(), "score", benchmark), [])
+        of_target.append((run_id, benchmark, column))
+    for target, scores in by_target.items():
+        for chunk in _split_by_size(scores):
+            with driver_cursor(session) as cursor:
+                copy_scores(cursor, target, map(_pack, chunk))
 
 
 def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -197,11 +198,23 @@ def driver_cursor(session: Session) -> Iterator[Any]:
         cursor.close()
 
 
-def _copy_chunks(session: Session, by_target: Mapping[str, Sequence[NDArray[Any]]]) -> None:
-    """Copy packed scores into PostgreSQL, by table."""
-    for target, chunks in by_target.items():
-        with driver_cursor(session) as cursor:
-            copy_scores(cursor, target, chunks)
+def _split_by_size(scores: Iterable[_ScoresOfRun]) -> Iterator[list[_ScoresOfRun]]:
+    """Yield scores of runs in chunks of at least `ROWS_PER_COPY` rows, but for the last."""
+    chunk: list[_ScoresOfRun] = []
+    size = 0
+    for of_run in scores:
+        chunk.append(of_run)
+        size += len(of_run[2])
+        if size >= ROWS_PER_COPY:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _pack(scores: _ScoresOfRun) -> NDArray[Any]:
+    run_id, benchmark, column = scores
+    return pack_scores(run_id, column.metric_id, *unpack(column.keys), benchmark, column.values)
 
 
 def _split_by_partition(

@@ -66,6 +66,7 @@ class RunParser:
         """
         measurements = self.parsed.measurements
         self.prompts.expect(measurements)
+        self.catalogue.add_models(getattr(measurements, "first_runs", {}).values())
         for number, block in enumerate(measurements):
             if self.progress is not None:
                 self.progress(number, len(measurements))

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 from measurement_blocks import (
@@ -24,6 +25,7 @@ from measurement_blocks import (
 )
 
 from tracker import schema
+from tracker.api.store import Store
 from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription, ReadOptions
@@ -49,6 +51,17 @@ class TestNewFiles:
         assert changes.summary() == "2 new prompts, 2 new models, 2 new runs, 3 scores, 1 answer"
         assert values(store, "a") == {Q1: 1.0, Q2: 0.0}
         assert values(store, "b") == {Q1: 0.5}
+
+    def test_new_models_are_inserted_by_one_statement(self, store: sa.Engine) -> None:
+        statements: list[str] = []
+        sa.event.listen(store, "before_cursor_execute", lambda *details: statements.append(details[2]))
+        models = [f"m{n}" for n in range(20)]
+        Store(store).ingest(
+            pd.DataFrame({"prompt_id": ["q1"], **dict.fromkeys(models, 1.0)}), benchmark="b", metric="m"
+        )
+        assert sum(statement.startswith("INSERT INTO model (") for statement in statements) == 1
+        with transaction(store, write=False) as session:
+            assert session.scalars(sa.select(schema.Model.name).order_by(schema.Model.id)).all() == models
 
     def test_a_score_that_was_not_measured_has_no_row(self, store: sa.Engine) -> None:
         store_blocks(store, scores({Q1: np.nan, Q2: np.nan}))
