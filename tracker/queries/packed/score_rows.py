@@ -35,7 +35,7 @@ _PROMPT = (1 << KEY_BITS) - 1
 _GATHERED = np.dtype([("prompt", ">i4"), ("value", ">f8")])
 
 ScoreRows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""``(n,)`` runs, prompts and scores."""
+"""``(n,)`` runs, prompts and scores; -0.0, which only edits by SQL can store in PostgreSQL, becomes 0.0."""
 
 
 def read_score_rows(
@@ -101,7 +101,7 @@ def _read_rows(reading: Reading, metric_id: int, run_ids: Sequence[int], order: 
     with reading.reader(sql, runs=run_ids) as reader:
         for batch in reader:
             keys, values = number_columns(batch)
-            yield keys >> KEY_BITS, keys & _PROMPT, values
+            yield keys >> KEY_BITS, keys & _PROMPT, values + 0.0
 
 
 def _read_gathered(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> Iterator[ScoreRows]:
@@ -118,15 +118,15 @@ def _read_gathered(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> 
 def _gather_zeros_and_ones(reading: Reading, source: str, run_ids: Sequence[int]) -> list[NDArray[np.int64]] | None:
     """Return the keys of runs and prompts with score 0 and with score 1; None if there are other scores.
 
-    The server takes a fifth less time than to gather scores too.
+    The server takes a sixth less time than to gather scores too.
     """
     key = f"string_agg(int8send(run_id * {1 << KEY_BITS} + prompt_id), ''::bytea)"
-    table = reading.table(
-        f"SELECT count(*), {key} FILTER (WHERE value = 0), {key} FILTER (WHERE value = 1) {source}", runs=run_ids
-    )
-    gathered = [table.column(place)[0].as_buffer() or b"" for place in (1, 2)]
-    keys = [np.frombuffer(part, dtype=">i8") for part in gathered]
-    return keys if sum(map(len, keys)) == table.column(0)[0].as_py() else None
+    sql = f"SELECT count(*), {key} FILTER (WHERE value = 0), {key} FILTER (WHERE value = 1) {source}"
+    with reading.reader(sql, runs=run_ids) as reader:
+        batch: Any = next(filter(len, reader))
+    parts = [batch.column(place).buffers()[2] or b"" for place in (1, 2)]  # without a copy
+    keys = [np.frombuffer(part, dtype=">i8") for part in parts]
+    return keys if sum(map(len, keys)) == batch.column(0)[0].as_py() else None
 
 
 def _split_keys(keys: Sequence[NDArray[np.int64]]) -> Iterator[ScoreRows]:
@@ -134,7 +134,7 @@ def _split_keys(keys: Sequence[NDArray[np.int64]]) -> Iterator[ScoreRows]:
     for value, of_value in enumerate(keys):
         for first in range(0, len(of_value), BATCH_ROWS):
             part = of_value[first : first + BATCH_ROWS].astype(np.int64)
-            yield part >> KEY_BITS, part & _PROMPT, np.full(len(part), float(value))
+            yield part >> KEY_BITS, part & _PROMPT, np.broadcast_to(float(value), len(part))
 
 
 def _gather_runs(reading: Reading, source: str, run_ids: Sequence[int]) -> Iterator[ScoreRows]:
@@ -152,4 +152,4 @@ def _gather_runs(reading: Reading, source: str, run_ids: Sequence[int]) -> Itera
             for first, end in pairwise([*cuts.tolist(), len(runs)]):
                 rows = all_rows[places[first] : places[end]]
                 of_rows = np.repeat(runs[first:end], np.diff(places[first : end + 1]))
-                yield of_rows, rows["prompt"].astype(np.int64), rows["value"].astype(np.float64)
+                yield of_rows, rows["prompt"].astype(np.int64), rows["value"] + 0.0

@@ -56,7 +56,6 @@ def read_stored(
             Q[cell] = values if is_row.all() else values[is_row]
             n_scores += len(cell)
             n_rows += len(values)
-        Q += 0.0  # -0.0 becomes 0.0, as in SQLite and as writers store it
         if n_scores <= size - np.count_nonzero(np.isnan(Q)):
             return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=n_rows - n_scores)
         # several trials: average them, in a fixed order
