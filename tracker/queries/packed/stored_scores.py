@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.queries.packed.gathered_scores import read_rarer, split_keys
 from tracker.queries.packed.score_rows import read_score_rows
 from tracker.queries.sql.arrow import Reading, open_reading, snapshot
 
@@ -47,10 +48,16 @@ def read_stored(
     """
     grid = Grid(run_ids, prompt_ids)
     shape, size, n_scores, n_rows = (len(prompt_ids), len(run_ids)), len(prompt_ids) * len(run_ids), 0, 0
-    Q = np.full(size, np.nan)
     if size == 0:
-        return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
+        return AveragedScores(Q=np.empty(shape), counts=None, n_left_out=0)
     with _open(source, size) as reading:
+        rarer = read_rarer(reading, metric_id, run_ids, prompt_ids)
+        if rarer is not None:
+            Q = np.full(size, 1.0 - rarer[0])
+            for runs, prompts in (part for keys in rarer[1] for part in split_keys(keys)):
+                Q[grid.cells(runs, prompts)[0]] = rarer[0]
+            return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
+        Q = np.full(size, np.nan)
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
             cell, is_row = grid.cells(runs, prompts)
             Q[cell] = values if is_row.all() else values[is_row]

@@ -21,7 +21,7 @@ from tracker import schema
 from tracker.api.store import Store
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.queries.packed import packed_scores, score_rows, stored_scores
+from tracker.queries.packed import gathered_scores, packed_scores, stored_scores
 from tracker.queries.packed.pack_folder import VARIABLE, find_pack_folder
 from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.resolution import find_benchmark
@@ -39,7 +39,7 @@ Edit = tuple[str, int, tuple[tuple[float, ...], ...]]
 @pytest.fixture(autouse=True)
 def _pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_scores, "MIN_CELLS", 1)
-    monkeypatch.setattr(score_rows, "MIN_GATHERED", 1)
+    monkeypatch.setattr(gathered_scores, "MIN_GATHERED", 1)
 
 
 def list_packs(engine: sa.Engine) -> list[Path]:
@@ -200,12 +200,16 @@ def test_the_trials_of_a_prompt_are_averaged(store: sa.Engine) -> None:
 
 def test_gathered_scores_are_those_of_the_rows(store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "off")
-    monkeypatch.setattr(score_rows, "SCORES_PER_QUERY", 2 * len(Q))
+    monkeypatch.setattr(gathered_scores, "SCORES_PER_QUERY", 2 * len(Q))
     add_scores(store, np.where(Q == 0, -0.0, Q / 3))
     add_scores(store, 1e300 * Q[:, :2], trial=1)
     add_scores(store, Q, condition="answer_only")
     loaded = []
-    limits = [(score_rows, "MIN_GATHERED", 1), (score_rows, "MAX_GATHERED", 0), (score_rows, "MIN_GATHERED", 1_000)]
+    limits = [
+        (gathered_scores, "MIN_GATHERED", 1),
+        (gathered_scores, "MAX_GATHERED", 0),
+        (gathered_scores, "MIN_GATHERED", 1_000),
+    ]
     for module, name, value in [*limits, (stored_scores, "MIN_PAIRED", 1)]:
         monkeypatch.setattr(module, name, value)
         check_every_read(store)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tracker.queries.packed.score_rows import BATCHES_AHEAD, ScoreRows, _read_both
+from tracker.queries.packed.gathered_scores import ScoreRows
+from tracker.queries.packed.score_rows import BATCHES_AHEAD, _read_both
 
 LENGTHS = (0, 1, BATCHES_AHEAD, 3 * BATCHES_AHEAD)
 
