@@ -118,7 +118,7 @@ class CatalogueResolver:
         return known[name]
 
     def add_models(self, runs: Iterable[RunDescription]) -> None:
-        """Add the new models of some runs in one statement."""
+        """Add the new models of some runs; PostgreSQL inserts up to 1,000 by one statement."""
         known, new = self._known_models(), dict[str, Model]()
         for run in runs:
             name = make_storable(run.model)

@@ -33,6 +33,9 @@ from tracker.schema import Answer, Score
 
 ROWS_PER_STATEMENT = 200
 ROWS_PER_COPY = 200_000
+ROWS_PER_PLAN = 1_000
+"""New rows after which PostgreSQL plans statements of a session anew."""
+_SINCE_PLAN = "rows since plans were discarded"
 
 _ScoresOfRun = tuple[int, int, ScoreColumn]
 """Key of a run and of its benchmark, and scores of the run under one metric."""
@@ -102,6 +105,7 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
                 with cursor.copy(f"COPY {target} ({', '.join(with_benchmark)}) FROM STDIN") as copy:
                     for row in values:
                         copy.write_row(row)
+            _discard_plans(session.connection(), cursor, len(rows))
 
 
 def insert_records(session: Session, table: type[Any], records: Sequence[Mapping[str, Any]]) -> None:
@@ -196,6 +200,21 @@ def driver_cursor(session: Session) -> Iterator[Any]:
         ) from error
     finally:
         cursor.close()
+
+
+def _discard_plans(connection: sa.Connection, cursor: Any, n_rows: int) -> None:
+    """Have PostgreSQL plan what checks references anew: for a table that was small, it may read all of it each time.
+
+    Args:
+        connection: an open write transaction.
+        cursor: of the driver.
+        n_rows: the number of rows that were inserted.
+    """
+    n_since = connection.info.get(_SINCE_PLAN, ROWS_PER_PLAN) + n_rows
+    if n_since >= ROWS_PER_PLAN:
+        cursor.execute("DISCARD PLANS")
+        n_since = 0
+    connection.info[_SINCE_PLAN] = n_since
 
 
 def _split_by_size(scores: Iterable[_ScoresOfRun]) -> Iterator[list[_ScoresOfRun]]:

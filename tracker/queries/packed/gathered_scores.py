@@ -2,7 +2,7 @@
 
 The client of PostgreSQL decodes each value by itself, which takes as long as all that the server does. Of a
 large matrix the server therefore sends the scores of each run as one value, or the keys of all scores of 0 and
-those of all scores of 1, or those of the rarer of the two; from PostgreSQL 16 on, several of its processes gather them.
+those of all scores of 1, or those of one of the two alone; from PostgreSQL 16 on, several of its processes gather them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MIN_GATHERED = 300_000
 SCORES_PER_QUERY = 8_000_000
 """Scores that it gathers at once, about."""
 MAX_GATHERED = 1 << 25
-"""Scores of a run up to which it does: a value has less than 1 GB."""
+"""Scores of a run up to which it does: a value, of a group of runs, has less than 1 GB."""
+MAX_PROVEN = 32_000_000
+"""Cells of a matrix up to which one value alone is gathered: all keys are kept until the last is known."""
 WORK_MEMORY = "256MB"
 """Memory of a process of the server that gathers; with the usual 4 MB it takes 1.6 times as long."""
 SAMPLED_PERCENT = 1
@@ -59,21 +61,29 @@ def group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> list
     """
     if reading.is_sqlite or len(run_ids) * n_prompts < MIN_GATHERED:
         return []
-    stated = f"SELECT id, n_scores FROM run WHERE id IN ({join_keys(run_ids)}) ORDER BY id"
-    ids, n_scores = (part.astype(np.int64) for part in number_columns(reading.table(stated)))
+    ids, n_scores = _read_stated(reading, run_ids)
     if int(n_scores.max(initial=0)) > MAX_GATHERED:
         return []
+    n_scores = np.maximum(n_scores, n_prompts)  # another program may have left it 0
     number = (np.cumsum(n_scores) - n_scores) // SCORES_PER_QUERY
     return [ids[number == place].tolist() for place in np.unique(number)]
+
+
+def _read_stated(reading: Reading, run_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ascending keys of the runs that exist, and their stated numbers of scores."""
+    stated = f"SELECT id, n_scores FROM run WHERE id IN ({join_keys(run_ids)}) ORDER BY id"
+    ids, n_scores = (part.astype(np.int64) for part in number_columns(reading.table(stated)))
+    return ids, n_scores
 
 
 def read_rarer(
     reading: Reading, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
 ) -> tuple[int, list[NDArray[np.int64]]] | None:
-    """Return the rarer of the scores 0 and 1, and where it is, if each prompt has one score in each run: 0 or 1.
+    """Return where one of the scores 0 and 1 is, if each prompt has one score in each run: 0 or 1.
 
-    PostgreSQL gathers the keys of the rarer score and counts the others, in four fifths of the time that the keys of
-    both take. That no score is missing follows from the counts, because a run has one score of a prompt in a trial.
+    PostgreSQL gathers the keys of one of the two, which is the rarer one in a sample, and counts the other; that takes
+    four fifths of the time that the keys of both take. No score is missing if the counts add up, because a run has one
+    score of a prompt in a trial.
 
     Args:
         reading: one state of the store.
@@ -86,13 +96,20 @@ def read_rarer(
         missing, if the keys of the prompts are not consecutive, or if PostgreSQL does not gather these scores.
     """
     n_prompts = len(prompt_ids)
+    if len(run_ids) * n_prompts > MAX_PROVEN:
+        return None
     groups = group_runs(reading, run_ids, n_prompts)
     if sum(map(len, groups)) < len(run_ids) or int(prompt_ids.max() - prompt_ids.min()) != n_prompts - 1:
+        return None
+    # A scan that proves nothing is lost: first what shows for little that it would.
+    if len(np.unique(_read_stated(reading, run_ids)[1])) > 1:
         return None
     first = _count(reading, metric_id, run_ids[:1])
     if not first.total == first.zeros + first.ones == n_prompts:
         return None
     sampled = _count(reading, metric_id, run_ids, f"TABLESAMPLE SYSTEM ({SAMPLED_PERCENT}) REPEATABLE (0)")
+    if sampled.zeros + sampled.ones < sampled.total:
+        return None
     rarer = int(sampled.ones <= sampled.zeros)
     is_cell = f"trial = 0 AND prompt_id BETWEEN {prompt_ids.min()} AND {prompt_ids.max()}"
     keys = []
