@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from analyses.numerics.elections.voting.rule_rankings import (
 )
 from analyses.numerics.elections.voting.rules import COMPLETE_TASK_RULES, VOTING_RULES, Election, VotingRule
 from tracker.recording.finding import Finding, Metric, Undefined
+from tracker.statistics.jit import working_time
 
 
 def scheme_name(rule: VotingRule) -> str:
@@ -164,7 +164,7 @@ def apply_voting_rules(
     """
     election = Election.from_scores(scores)
     complete = election.select_complete_tasks()
-    outcomes, undefined, consensus = rank_by_rules(election, complete, deadline=time.monotonic() + time_limit)
+    outcomes, undefined, consensus = rank_by_rules(election, complete, deadline=working_time() + time_limit)
     if rule in undefined:
         pivotal_sets: Mapping[str, PivotalSet | str] = dict.fromkeys(("tasks", "models"), undefined[rule])
     elif rule in COMPLETE_TASK_RULES:
@@ -200,20 +200,20 @@ def _find_pivotal_sets(
         tasks, models: names.
         time_limit: seconds for each search.
     """
-    leaders = find_leaders(rule, election, deadline=time.monotonic() + time_limit)
+    leaders = find_leaders(rule, election, deadline=working_time() + time_limit)
     if leaders is None:
         return dict.fromkeys(("tasks", "models"), "the leader is not known: the best order is not proven in time")
     pivotal_sets: dict[str, PivotalSet | str] = {}
     searches = (("tasks", tasks, find_pivotal_tasks), ("models", models, find_pivotal_models))
     for kind, names, search in searches:
-        removal = search(rule, election, leaders, deadline=time.monotonic() + time_limit)
+        removal = search(rule, election, leaders, deadline=working_time() + time_limit)
         if removal.removed is None:
             pivotal_sets[kind] = PivotalSet(removed=None, lower_bound=removal.lower_bound)
             continue
         kept = np.setdiff1d(np.arange(len(names)), removal.removed)
         remaining = election.select_tasks(kept) if kind == "tasks" else election.select_models(kept)
         remaining_models = models if kind == "tasks" else tuple(models[model] for model in kept)
-        new_leaders = find_leaders(rule, remaining, deadline=time.monotonic() + time_limit)
+        new_leaders = find_leaders(rule, remaining, deadline=working_time() + time_limit)
         pivotal_sets[kind] = PivotalSet(
             removed=tuple(names[item] for item in removal.removed),
             lower_bound=removal.lower_bound,

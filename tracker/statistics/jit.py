@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar, cast
 
 import numba
@@ -18,6 +19,9 @@ from numba.extending import intrinsic
 
 LONGEST_COMPILATION = 60
 """Seconds to wait for another process that compiles the same kernel, before this process compiles it too."""
+
+_compiling = [0.0]
+"""Seconds that this process spent so far on loading and compiling kernels."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,6 +102,15 @@ def _stamp_globals(function: Callable[..., Any], stamps: dict[str, Any]) -> dict
     return stamps
 
 
+def working_time() -> float:
+    """Seconds of the monotonic clock without those in which kernels were loaded or compiled.
+
+    A search with a time limit goes by this clock: kernels are compiled on the first call after an installation, which
+    takes up to ten seconds, and its result would be another one than later.
+    """
+    return monotonic() - _compiling[0]
+
+
 def _load_or_compile(kernel: Any) -> Callable[[Any], Any]:
     """A function that loads or compiles a kernel for some types of arguments.
 
@@ -107,7 +120,7 @@ def _load_or_compile(kernel: Any) -> Callable[[Any], Any]:
 
     def load_or_compile(signature: Any) -> Any:
         with global_compiler_lock:  # one thread at a time stops the collector and starts it again
-            is_enabled = gc.isenabled()
+            begun, is_enabled = monotonic(), gc.isenabled()
             gc.disable()
             try:
                 return compile_signature(signature)
@@ -115,6 +128,7 @@ def _load_or_compile(kernel: Any) -> Callable[[Any], Any]:
                 if is_enabled:
                     gc.enable()
                 kernel._cache.unlock()
+                _compiling[0] += monotonic() - begun
 
     return load_or_compile
 

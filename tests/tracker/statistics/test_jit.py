@@ -12,6 +12,8 @@ import filelock
 import pytest
 from numba.core.errors import TypingError
 
+from tracker.statistics import jit
+
 MODULE, CALLEE = "kernels_of_a_test", "called_kernels_of_a_test"
 SOURCE = """
 from typing import Any, NamedTuple
@@ -140,3 +142,25 @@ class TestProcessesThatCompileAtOnce:
         module = load(tmp_path)
         Path(module.add.stats.cache_path, f"{module.add._cache._impl.filename_base}.lock").mkdir(parents=True)
         assert outcome(module) == (10, 0, 1)
+
+
+def test_the_time_of_a_search_is_without_that_of_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(jit, "_compiling", [0.0])
+    monkeypatch.setattr(jit, "monotonic", lambda: now[0])
+    begun = jit.working_time()
+    now[0] += 2
+    assert jit.working_time() == begun + 2
+    module = load(tmp_path)
+    load_overload = jit._Cache.load_overload
+
+    def wait(self: jit._Cache, *arguments: object) -> object:
+        now[0] += 7
+        return load_overload(self, *arguments)
+
+    monkeypatch.setattr(jit._Cache, "load_overload", wait)
+    assert module.run() == 10
+    assert now[0] >= 1009
+    assert jit.working_time() == begun + 2
+    assert module.run() == 10
+    assert jit.working_time() == begun + 2

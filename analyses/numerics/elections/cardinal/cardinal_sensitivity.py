@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums, wei
 from analyses.numerics.elections.diversity.ranking_distance import max_half_rank_change, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
+from tracker.statistics.jit import working_time
 
 QUICK_EFFORT, THOROUGH_EFFORT = 2e6, 1e7
 """Effort of the search for good weights: without and with time for a proof."""
@@ -70,7 +70,7 @@ def cardinal_sensitivity(
         time_limit: seconds for both proofs, about; 0 leaves them out.
         start: ``(n_tasks,)`` weights to begin with besides a task alone, each in [epsilon, 1]; NaN counts as 1.
     """
-    start_time = monotonic()
+    start_time = working_time()
     sums = weighted_sums(scores, standardised=standardised)
     if sums.n_weights < 2:
         return _unchanged(sums, epsilon)
@@ -135,7 +135,7 @@ def _maximize_mrc(problem: _WeightProblem, candidates: NDArray[np.float64]) -> t
     moved = _measure_change(sums, weights, "mrc")
     upper_bound = max(moved, list_rank_moves(sums, possible)[0].upper_bound)
     if problem.time_limit > 0 and upper_bound > moved:
-        now = monotonic()
+        now = working_time()
         better, upper_bound = maximize_rank_move(
             sums,
             possible,
@@ -161,8 +161,8 @@ def _maximize_tau(problem: _WeightProblem, weights: NDArray[np.float64]) -> tupl
         return weights, upper_bound
     rows = reversal_inequalities(sums, possible)
     search = BoxSearch(rows, epsilon=problem.epsilon, min_weight=min_weight, incumbent=n_reversed)
-    seconds_left = problem.deadline - monotonic()
-    search.advance(deadline=monotonic() + TIME_SHARE_BEFORE_PROGRAM * seconds_left)
+    seconds_left = problem.deadline - working_time()
+    search.advance(deadline=working_time() + TIME_SHARE_BEFORE_PROGRAM * seconds_left)
     if search.upper_bound > search.incumbent:
         proposal = solve_weight_program(rows, min_weight=min_weight, time_limit=PROGRAM_TIME_SHARE * seconds_left)
         if proposal is not None:

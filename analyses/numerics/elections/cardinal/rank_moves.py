@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from fractions import Fraction
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from analyses.numerics.elections.cardinal.boxes.box_search import BoxSearch, Wei
 from analyses.numerics.elections.cardinal.reversals import CAN_TIE, CANNOT_PASS, build_inequalities
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from analyses.numerics.sorting import stable_argsort
-from tracker.statistics.jit import jit
+from tracker.statistics.jit import jit, working_time
 
 N_TRIED_MOVES = 8
 """Models for which good weights are looked for before anything is proven, the most movable first."""
@@ -169,13 +168,13 @@ def maximize_rank_move(
         epsilon: least weight.
         min_weight: the same as a float.
         incumbent: half ranks to be exceeded.
-        deadline: when to stop, by the monotonic clock.
+        deadline: when to stop, by `working_time`.
     """
     weights: NDArray[np.float64] | None = None
     queue: list[tuple[int, int, RankMove, BoxSearch | None]] = [
         (-move.upper_bound, number, move, None) for number, move in enumerate(list_rank_moves(sums, possible))
     ]
-    while queue and -queue[0][0] > incumbent and monotonic() < deadline:
+    while queue and -queue[0][0] > incumbent and working_time() < deadline:
         _, number, move, search = heapq.heappop(queue)
         if search is None:
             move = add_inequalities(sums, possible, move)

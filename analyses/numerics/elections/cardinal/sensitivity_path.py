@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums, wei
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
+from tracker.statistics.jit import working_time
 
 N_PAIR_DIRECTIONS = 24
 """Pairs whose own reversing weights are among the first that are tried."""
@@ -60,7 +60,7 @@ def sensitivity_path(
         time_limit: seconds for all of it, about. After a quick look at each, the largest epsilon, which is the easiest,
             comes first; each has an equal part of what is left.
     """
-    deadline = monotonic() + time_limit
+    deadline = working_time() + time_limit
     ascending = sorted(set(epsilons))
     sums = weighted_sums(scores, standardised=standardised)
     limits = pair_limits(sums)
@@ -70,7 +70,7 @@ def sensitivity_path(
     open_epsilons, seconds_each = ascending, 0.0
     while open_epsilons:
         for index in range(len(open_epsilons) - 1, -1, -1):
-            epsilon, seconds_left = open_epsilons[index], deadline - monotonic()
+            epsilon, seconds_left = open_epsilons[index], deadline - working_time()
             if path and seconds_left <= 0:
                 break
             sensitivity = cardinal_sensitivity(
@@ -84,7 +84,7 @@ def sensitivity_path(
             directions += _new_directions(sensitivity, directions, sums)
         path = _propagate_along_path([known[epsilon] for epsilon in ascending], directions, sums)
         open_epsilons = [sensitivity.epsilon for sensitivity in path if not sensitivity.is_exact]
-        last_seconds_each, seconds_each = seconds_each, max(0.0, deadline - monotonic()) / max(1, len(open_epsilons))
+        last_seconds_each, seconds_each = seconds_each, max(0.0, deadline - working_time()) / max(1, len(open_epsilons))
         if seconds_each <= MIN_TIME_GROWTH * last_seconds_each:
             break
     return SensitivityPath(sensitivities=path, limits=limits)

@@ -6,7 +6,6 @@ reversals are whole numbers and linear in who is added, so that integer programm
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from analyses.numerics.elections.ordinal.added_models import LinearAdditions, ad
 from analyses.numerics.elections.ordinal.local_search import PairGoal, maximize_met_pairs, prune_additions
 from analyses.numerics.elections.ordinal.reversal_programs import solve_met_pairs
 from analyses.numerics.elections.win_rates import WinRateRule, win_rates
+from tracker.statistics.jit import working_time
 
 MAX_SEARCH_CELLS = 6e7
 """Cells the local search looks at, for tau and for MRC each; it decides how long a search without time limit takes."""
@@ -60,7 +60,7 @@ def ordinal_sensitivity(
         rule: how win rates are counted.
         time_limit: seconds for proofs; with 0 the result does not depend on the machine.
     """
-    deadline = time.monotonic() + time_limit
+    deadline = working_time() + time_limit
     addable = np.setdiff1d(np.arange(scores.n_models), leading)
     search = _OrdinalSearch(scores, leading, addable, rule)
     # Each gets half of the time, and the second what the first has left.
@@ -121,7 +121,7 @@ class _OrdinalSearch:
         """Largest change of rank of one model.
 
         Args:
-            deadline: by `time.monotonic`.
+            deadline: by `working_time`.
             extra_candidate: additions worth a look.
         """
         best = self._better(self._half_ranks, self._no_additions, extra_candidate)

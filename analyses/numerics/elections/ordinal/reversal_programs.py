@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from analyses.numerics.elections.integer_programs import maximize
 from analyses.numerics.elections.ordinal.added_models import LinearAdditions
 from analyses.numerics.elections.ordinal.local_search import PairGoal
+from tracker.statistics.jit import working_time
 
 MAX_CELLS = 1_000_000
 """Programs with more coefficients are not begun: they would not end in time."""
@@ -31,13 +31,13 @@ def solve_met_pairs(
         additions: who leads and who may be added.
         goal: the pairs.
         incumbent: pairs met by the best additions known.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
 
     Returns:
         The best additions that meet more pairs, None if there are none; and an upper bound of the number of pairs.
     """
     base = additions.base[goal.behind] - additions.base[goal.ahead] - goal.allows_tie.astype(int) + 1
-    if base.size * additions.effects.shape[1] > MAX_CELLS or time.monotonic() >= deadline:
+    if base.size * additions.effects.shape[1] > MAX_CELLS or working_time() >= deadline:
         return None, len(goal)
     effects = additions.effects[goal.behind] - additions.effects[goal.ahead]
     # A pair is in order when effects @ added + base <= 0. Some pairs never or always are.
@@ -89,14 +89,14 @@ class _MetPairsProgram:
 
         Args:
             incumbent: open pairs met by the best additions known.
-            deadline: by `time.monotonic`.
+            deadline: by `working_time`.
         """
         n_pairs, n_free = self.effects.shape
         gains = np.concatenate([np.zeros(n_free), np.ones(n_pairs)])
         best: NDArray[np.bool_] | None = None
         upper_bound = n_pairs
         while True:
-            time_limit = deadline - time.monotonic()
+            time_limit = deadline - working_time()
             solution = maximize(gains, self.matrix, -np.inf, self.upper, time_limit=time_limit)
             if solution.upper_bound < np.inf:
                 bound = solution.integer_bound if solution.upper_bound > -np.inf else 0

@@ -12,7 +12,6 @@ order with the fewest contradictions is hard to find in general, and rarely so i
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from analyses.numerics.elections.voting.condorcet import PairwiseDuels
 from analyses.numerics.elections.voting.kemeny_program import minimize_order_cost, order_cost
-from tracker.statistics.jit import jit
+from tracker.statistics.jit import jit, working_time
 
 MAX_PROGRAM_MODELS = 100
 """Models of a cycle up to which the integer program is tried."""
@@ -62,7 +61,7 @@ def find_kemeny_order(codes: NDArray[np.int32], *, deadline: float, with_uniquen
 
     Args:
         codes: ``(n_tasks, n_models)`` of `rank_codes`; a task that a model lacks does not compare it.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
         with_uniqueness: whether to find out if it is the only one.
     """
     distinct, group, copies = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
@@ -154,7 +153,7 @@ def _improve_order(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: 
     """Move one model at a time to its best place, until none gains or time runs out."""
     order = order.copy()
     has_moved = True
-    while has_moved and time.monotonic() < deadline:
+    while has_moved and working_time() < deadline:
         has_moved = False
         for model in order.copy():
             position = int(np.flatnonzero(order == model)[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from analyses.numerics.elections.integer_programs import IntegerSolution, maximize
+from tracker.statistics.jit import working_time
 
 MIN_VIOLATION = 1e-6
 """By so much a constraint of three must be broken to be added."""
@@ -45,7 +45,7 @@ def minimize_order_cost(
     Args:
         cost: ``(m, m)`` what it costs to have the row ahead of the column.
         incumbent_cost: cost of an order that is there already; only cheaper ones are looked for.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
         excluded_order: an order that is not allowed.
     """
     m = len(cost)
@@ -100,7 +100,7 @@ def _solve(
         signs, limit = exclusion
         matrix = csr_array(np.vstack([matrix.toarray(), signs])) if matrix.shape[0] else csr_array(signs[None])
         lower, upper = np.append(lower, -np.inf), np.append(upper, limit)
-    return maximize(gains, matrix, lower, upper, integrality=int(is_integer), time_limit=deadline - time.monotonic())
+    return maximize(gains, matrix, lower, upper, integrality=int(is_integer), time_limit=deadline - working_time())
 
 
 def _exclusion_row(

@@ -39,7 +39,7 @@ def find_leaders(rule: VotingRule, election: Election, *, deadline: float) -> ND
     Args:
         rule: by which they are ranked.
         election: complete for the rules that need it.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
 
     Returns:
         Columns; None where they are not known: the best order is not proven, or strengths do not exist.
@@ -58,7 +58,7 @@ def find_pivotal_tasks(rule: VotingRule, election: Election, leading: NDArray[np
         rule: by which models are ranked.
         election: complete for the rules that need it.
         leading: of `find_leaders`.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
     """
     if len(leading) == election.n_models or _is_unbeatable(election, leading):
         return NO_REMOVAL
@@ -87,7 +87,7 @@ def find_pivotal_models(
         rule: by which models are ranked.
         election: complete for the rules that need it.
         leading: of `find_leaders`.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
     """
     canonical = canonical_rule(rule, election)
     if canonical in ("mean", "median") or len(leading) == election.n_models or _is_unbeatable(election, leading):

@@ -6,7 +6,6 @@ Models in the first place are not removed themselves.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tracker.statistics.jit import working_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +163,14 @@ def search_removal(items: NDArray[np.int64], margin: LeaderMargin, *, deadline: 
     Args:
         items: what may be removed, together if need be.
         margin: of the leaders without some of the items.
-        deadline: by `time.monotonic`.
+        deadline: by `working_time`.
     """
-    smallest = _search_greedily(items, margin, time.monotonic() + (deadline - time.monotonic()) / 2)
+    smallest = _search_greedily(items, margin, working_time() + (deadline - working_time()) / 2)
     largest = len(items) if smallest is None else len(smallest) - 1
     lower_bound, is_open = 1, False
     for n_removed in range(1, largest + 1):
         for subset in combinations(items.tolist(), n_removed):
-            if time.monotonic() > deadline:
+            if working_time() > deadline:
                 return Removal(removed=smallest, lower_bound=lower_bound)
             removed = np.array(subset, dtype=np.int64)
             remaining_margin = margin(removed)
@@ -190,7 +191,7 @@ def _search_greedily(items: NDArray[np.int64], margin: LeaderMargin, deadline: f
     while candidates:
         margins: dict[int, Any] = {}
         for item in candidates:
-            if time.monotonic() > deadline:
+            if working_time() > deadline:
                 return None
             remaining_margin = margin(np.array([*removed, item], dtype=np.int64))
             if remaining_margin is not None:

@@ -66,7 +66,7 @@ def rank_by_rules(
     Args:
         election: all tasks.
         complete: the tasks that every model has; there may be none.
-        deadline: for Kemeny's order, by `time.monotonic`.
+        deadline: for Kemeny's order, by `working_time`.
 
     Returns:
         By rule; why other rules cannot be applied; and Kemeny's order.

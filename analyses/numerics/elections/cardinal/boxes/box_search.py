@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.boxes.branch_and_bound import SUM_ERROR, branch_and_bound
 from analyses.numerics.elections.cardinal.boxes.exact_feasibility import maximize_in_box
+from tracker.statistics.jit import working_time
 
 SMALL_BUDGET, LARGE_BUDGET = 12, 5000
 """Boxes looked at before the most promising one is taken up again; more of them once memory runs short."""
@@ -149,7 +149,7 @@ class BoxSearch:
         """Go on until nothing better is possible, the bound is at most ``target_bound``, or time is up.
 
         Args:
-            deadline: by the monotonic clock.
+            deadline: by `working_time`.
             target_bound: a bound that will do.
         """
         self._advance(map, 1, deadline, target_bound)
@@ -157,7 +157,7 @@ class BoxSearch:
     def _advance(self, map_boxes: Callable[..., Any], n_together: int, deadline: float, target_bound: int) -> None:
         """Search so many boxes at a time; what one of them finds is used after all of them."""
         heap = self._heap
-        while heap and -heap[0][0] > max(self.incumbent, target_bound) and monotonic() < deadline:
+        while heap and -heap[0][0] > max(self.incumbent, target_bound) and working_time() < deadline:
             boxes = [heapq.heappop(heap)[2] for _ in range(min(n_together, len(heap)))]
             for result in list(map_boxes(self._search_box, boxes)):
                 self._add(result)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.voting import kemeny as kemeny_module
 from analyses.numerics.elections.voting.kemeny import find_kemeny_order
 from analyses.numerics.elections.voting.rules import Election
+from tracker.statistics.jit import working_time
 
 NAN = float("nan")
 
@@ -19,7 +19,7 @@ def codes_of(T) -> np.ndarray:
 
 
 def find_order(T, *, seconds=20.0):
-    return find_kemeny_order(codes_of(T), deadline=time.monotonic() + seconds)
+    return find_kemeny_order(codes_of(T), deadline=working_time() + seconds)
 
 
 def contradictions(T, order) -> int:
