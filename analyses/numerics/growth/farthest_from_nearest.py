@@ -117,19 +117,20 @@ def _add_nearest(search: Any, start: int, last: int, step: int, n_selected: int,
 
 @jit
 def _leave_out(keys: Any, remaining: Any, singles: Any) -> Any:
-    """Take the groups without a row left out of the remaining ones and of the rows of their vectors, in place.
+    """Take the groups without a row left out of the remaining ones and of the rows of their vectors, in any order.
 
     Returns:
         The number of those that remain.
     """
-    n_left = INT(0)
-    for i in range(remaining.size):
+    i, n_left = INT(0), INT(remaining.size)
+    while i < n_left:
         if keys[remaining[i]] < np.inf:
-            if n_left < i:
-                remaining[n_left] = remaining[i]
-                for j in range(singles.shape[1]):
-                    singles[n_left, j] = singles[i, j]
-            n_left += 1
+            i += 1
+            continue
+        n_left -= 1  # the last one takes its place
+        remaining[i] = remaining[n_left]
+        for j in range(singles.shape[1]):
+            singles[i, j] = singles[n_left, j]
     return n_left
 
 
