@@ -24,7 +24,7 @@ The table of each benchmark holds every row of [benchmarks/results.json](../benc
 - A row without a peer states only what the work costs.
 - **MB**: peak memory above that of the process before the run, unless the details state another.
 
-The machine has two shared cores. Ratios are comparable between runs, seconds are not.
+The machine has two shared cores. Ratios are comparable between runs on processors of one kind; seconds are not.
 Reproduce a benchmark with `python -m benchmarks NAME`, all of them with `make bench`.
 """
 

@@ -84,7 +84,7 @@ def _measure_leaderboard(folder: Path) -> dict[str, Any]:
         _add_others(url, N_OTHERS)
         beside = _rank(url)
     return {
-        "name": f"leaderboard of {SMALL[0] * SMALL[1]:,} scores beside {N_OTHERS:,} of another benchmark",
+        "name": f"leaderboard of {SMALL[0] * SMALL[1]:,} scores, with {N_OTHERS:,} of another benchmark",
         "ours_s": round(min(beside), 4),
         "ours_median_s": round(statistics.median(beside), 4),
         "peer": "the same without the other benchmark",
