@@ -3,8 +3,8 @@
 Suffrage selects the benchmark, metric and runs by name, and loads prompts, tasks and models beside the scores. The
 peers read three columns of `score` by known keys and scatter the values into a matrix of known shape. The stronger one
 reads an Arrow table through ADBC. Suffrage does so with two connections to SQLite, which read half of the runs each,
-and lets PostgreSQL gather the scores. This is a first read; later ones read packed scores, which the rows marked so
-time. The table shows the least of three turns, of packed reads of ten.
+and lets PostgreSQL gather the scores. Later reads load packed scores: the rows with "packed". The table shows the least
+of three turns, and of ten packed reads.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -19,7 +19,7 @@ from tracker.statistics.jit import INT, jit
 
 LANES = 16
 """Rows of a tile."""
-ROWS = 3 if get_host_cpu_features().get("avx512f") else 2
+ROWS = 3 if "+avx512f" in get_host_cpu_features() else 2
 """Rows multiplied at once with a tile: their sums, and what is added to them, stay in the 32 or 16 vector registers."""
 VECTOR = 8
 """Numbers of a vector of the compiler, which splits it where the processor has shorter ones."""

@@ -61,7 +61,10 @@ def group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> list
     """
     if reading.is_sqlite or len(run_ids) * n_prompts < MIN_GATHERED:
         return []
-    ids, n_scores = _read_stated(reading, run_ids)
+    return _group_by_size(*_read_stated(reading, run_ids), n_prompts)
+
+
+def _group_by_size(ids: NDArray[np.int64], n_scores: NDArray[np.int64], n_prompts: int) -> list[list[int]]:
     if int(n_scores.max(initial=0)) > MAX_GATHERED:
         return []
     n_scores = np.maximum(n_scores, n_prompts)  # another program may have left it 0
@@ -96,13 +99,14 @@ def read_rarer(
         missing, if the keys of the prompts are not consecutive, or if PostgreSQL does not gather these scores.
     """
     n_prompts = len(prompt_ids)
-    if len(run_ids) * n_prompts > MAX_PROVEN:
+    if reading.is_sqlite or not MIN_GATHERED <= len(run_ids) * n_prompts <= MAX_PROVEN:
         return None
-    groups = group_runs(reading, run_ids, n_prompts)
-    if sum(map(len, groups)) < len(run_ids) or int(prompt_ids.max() - prompt_ids.min()) != n_prompts - 1:
+    if int(prompt_ids.max() - prompt_ids.min()) != n_prompts - 1:
         return None
     # A scan that proves nothing is lost: first what shows for little that it would.
-    if len(np.unique(_read_stated(reading, run_ids)[1])) > 1:
+    ids, stated = _read_stated(reading, run_ids)
+    groups = _group_by_size(ids, stated, n_prompts)
+    if not groups or len(ids) < len(run_ids) or len(np.unique(stated)) > 1:
         return None
     first = _count(reading, metric_id, run_ids[:1])
     if not first.total == first.zeros + first.ones == n_prompts:

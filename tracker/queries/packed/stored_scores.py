@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +54,10 @@ def read_stored(
     with _open(source, size) as reading:
         rarer = read_rarer(reading, metric_id, run_ids, prompt_ids)
         if rarer is not None:
-            Q = np.full(size, 1.0 - rarer[0])
-            for runs, prompts in (part for keys in rarer[1] for part in split_keys(keys)):
-                Q[grid.cells(runs, prompts)[0]] = rarer[0]
+            value, keys = rarer
+            Q = np.full(size, 1.0 - value)
+            for runs, prompts in chain.from_iterable(map(split_keys, keys)):
+                Q[grid.cells(runs, prompts)[0]] = value
             return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
         Q = np.full(size, np.nan)
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
