@@ -168,16 +168,17 @@ class NullTables:
 
 @jit
 def _shuffle(scores: Any, cells: Any, cell_starts: Any, key: Any, permutation: int, result: Any) -> None:
-    draws = np.empty(result.shape[0], np.int64)
+    n = result.shape[0]
+    draws = np.empty(n, np.int64)
     for column in range(cell_starts.size - 1):
         start, stop = cell_starts[column], cell_starts[column + 1]
         values = scores[start:stop].copy()
         fill_below(draws[: values.size], values.size, INT(-1), key, INT(COLUMNS), permutation, column)
+        is_whole = values.size == n
         for i in range(values.size):
-            last = values.size - 1 - i
-            values[last], values[draws[i]] = values[draws[i]], values[last]
-        for i in range(values.size):
-            result[cells[start + i], column] = values[i]
+            last, at = values.size - 1 - i, np.uint64(draws[i])
+            result[last if is_whole else cells[start + last], column] = values[at]
+            values[at] = values[last]
 
 
 def shuffle_scores(

@@ -49,17 +49,16 @@ def fill_below(draws: Any, bound: Any, step: Any, key: Any, purpose: Any, permut
     words = np.empty((4, BATCH), np.uint64)
     flat = words.reshape(4 * BATCH)
     batch: Any = INT(0)
-    used = 4 * BATCH
-    for i in range(draws.size):
-        limit = np.uint64(bound + i * step)
-        while True:
-            if used == 4 * BATCH:
-                fill_words(words, key, purpose, permutation, column, batch)
-                batch += 1
-                used = 0
-            product = flat[used] * limit
-            used += 1
+    done: Any = INT(0)
+    while done < draws.size:
+        fill_words(words, key, purpose, permutation, column, batch)
+        batch += 1
+        for used in range(4 * BATCH):
+            limit = np.uint64(bound + done * step)
+            product = flat[np.uint64(used)] * limit
             rest = product & _MASK
+            draws[np.uint64(done)] = np.int64(product >> _SHIFT)
             if rest >= limit or rest >= ((np.uint64(1) << _SHIFT) - limit) % limit:
-                break
-        draws[i] = np.int64(product >> _SHIFT)
+                done += 1
+                if done == draws.size:
+                    break

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.cosine_distributions import CosineDistribution, describe_cosines
-from analyses.numerics.similarity.cosine_layout import CosineLayout
-from analyses.numerics.similarity.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.cosine_distributions import CosineDistribution, describe_cosines
+from analyses.numerics.similarity.cosines.cosine_layout import CosineLayout
+from analyses.numerics.similarity.cosines.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.cosine_passes import CosinePasses, choose_passes, mean_to_others
+from analyses.numerics.similarity.cosines.expected_bins import ExpectedBins, SeenBins
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
-from analyses.numerics.similarity.expected_bins import ExpectedBins, SeenBins
 from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (
@@ -59,9 +60,14 @@ class CosineDraws:
         return CosineLayout.create(self.table)
 
     @cached_property
+    def passes(self) -> CosinePasses:
+        """What computes their cosines."""
+        return choose_passes(self.layout)
+
+    @cached_property
     def observed(self) -> CosineDistribution:
         """The observed table's distribution."""
-        return describe_cosines(self.table.packed_scores, self.layout, np.empty(BINS, np.int64), self._expected_bins())
+        return describe_cosines(self.table.packed_scores, self.layout, self.passes, self._expected_bins())
 
     @cached_property
     def runs(self) -> list[range]:
@@ -74,13 +80,13 @@ class CosineDraws:
         return SeenBins()
 
     def _expected_bins(self) -> ExpectedBins:
-        return ExpectedBins(self._seen_bins)
+        return ExpectedBins(self._seen_bins, self.passes)
 
     def describe_block(self, block: int) -> list[CosineDistribution]:
         """The distributions of the draws of one block."""
-        layout, scratch, expected = self.layout, np.empty(BINS, np.int64), self._expected_bins()
+        layout, passes, expected = self.layout, self.passes, self._expected_bins()
         return [
-            describe_cosines(layout.shuffle(self.key, permutation), layout, scratch, expected)
+            describe_cosines(layout.shuffle(self.key, permutation), layout, passes, expected)
             for permutation in self.runs[block]
         ]
 
@@ -112,7 +118,7 @@ def _compare_with_draws(draws: CosineDraws) -> SimilarityTests:
         tests=tuple(_test(i, draws, drawn, reason) for i in range(len(layout.names))),
         n_pairs=layout.n_pairs,
         n_disjoint=draws.table.count_disjoint_pairs(layout.n_pairs),
-        mean_to_others={"cosine": layout.mean_to_others(draws.table.packed_scores)},
+        mean_to_others={"cosine": mean_to_others(layout, draws.table.packed_scores)},
     )
 
 

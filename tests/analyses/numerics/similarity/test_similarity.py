@@ -14,7 +14,7 @@ from strategies import binary_tables, binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
-from analyses.numerics.similarity.cosine_layout import min_cosine
+from analyses.numerics.similarity.cosines.cosine_layout import min_cosine
 from analyses.numerics.similarity.distributions import compare_distances, compare_exactly
 from analyses.numerics.similarity.lattices import cosine_lattice, hamming_lattice, jaccard_lattice
 from analyses.numerics.similarity.pairs import pair_counter

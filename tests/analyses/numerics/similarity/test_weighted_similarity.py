@@ -13,9 +13,9 @@ from plain_weights import weighted_distances, weighted_pairs, weighted_percentil
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 
 from analyses.numerics.similarity import binary as binary_similarity
-from analyses.numerics.similarity import cosine_layout, expected_bins
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
+from analyses.numerics.similarity.cosines import cosine_passes, expected_bins
 from analyses.numerics.similarity.pairs import pair_counter
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.score_table import ScoreTable
@@ -261,16 +261,15 @@ class TestLaws:
         table[rng.random(table.shape) < 0.2] = 0
         weights = rng.gamma(2, 1, n_rows) if is_weighted else None
         passes = []
-        bin_cosines = cosine_layout.bin_cosines
-        monkeypatch.setattr(
-            cosine_layout, "bin_cosines", lambda *arguments: passes.append(1) or bin_cosines(*arguments)
-        )
+        for kernel in ("bin_cosines", "bin_rounded"):
+            count = getattr(cosine_passes, kernel)
+            monkeypatch.setattr(cosine_passes, kernel, lambda *a, count=count: passes.append(1) or count(*a))
         first = compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1)
         n_passes = len(passes)
         for name, value in (("MARGIN", 0), ("MIN_ROOM", 1)):
             monkeypatch.setattr(expected_bins, name, value)
         assert same_bytes(first, compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1))
-        monkeypatch.setattr(expected_bins.ExpectedBins, "select", lambda *_: None)
+        monkeypatch.setattr(expected_bins.ExpectedBins, "_holds", lambda *_: False)
         passes.clear()
         assert same_bytes(first, compare_continuous(ScoreTable(table, weights), n_permutations=200, seed=1))
         assert n_passes < len(passes) == 2 * 201 + 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from analyses.numerics.similarity.dot_products import LANES, PANEL, fill_dots
+from analyses.numerics.similarity.cosines.dot_products import PANEL, fill_dots
 from tracker.statistics.jit import jit
 
 BINS = 1 << 14
@@ -52,6 +53,16 @@ class CollectedCosines(NamedTuple):
     masses: Any
     n: Any
 
+    @classmethod
+    def with_room(cls, is_selected: NDArray[np.bool_], n: int) -> CollectedCosines:
+        """Room for ``n`` cosines in selected bins."""
+        return cls(is_selected, np.empty(n), np.empty(n), np.zeros(1, np.int64))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether there was room for all."""
+        return int(self.n[0]) <= int(self.cosines.size)
+
 
 class CosineBins(NamedTuple):
     """What `bin_cosines` fills.
@@ -76,7 +87,7 @@ class CosineSpace(NamedTuple):
     """Memory for the cosines of some rows with all later ones.
 
     Attributes:
-        cosines: ``(PANEL, n_tiles * LANES)``, first the dot products.
+        cosines: ``(PANEL, n_tiles * n_lanes)``, first the dot products.
         right: ``(n,)``, inverse norms of all rows under the pattern of the row; 0 for those of a row of zeros.
         left: ``(n_patterns,)``, inverse norm of the row under each pattern.
         overlap: ``(n_patterns,)``, columns that its pattern shares with each.
@@ -93,7 +104,7 @@ class CosineSpace(NamedTuple):
 @jit
 def _new_space(rows: Any) -> Any:
     n, n_patterns = rows.scores.shape[0], rows.patterns.shape[0]
-    panel = np.empty((PANEL, rows.tiles.shape[0] * LANES))
+    panel = np.empty((PANEL, rows.tiles.shape[0] * rows.tiles.shape[2]))
     return CosineSpace(panel, np.empty(n), np.empty(n_patterns), np.empty(n_patterns), np.empty(n, np.int32))
 
 
@@ -140,11 +151,17 @@ def _cosines(rows: Any, i: int, h: int, place: int, space: Any) -> Any:
 
 
 @jit
+def find_place(cosine: float, lowest: float, scale: float) -> Any:
+    """The bin of a cosine; there are ``scale`` bins between 0 and 1."""
+    return min(BINS - 1, np.int32((cosine - lowest) * scale))
+
+
+@jit
 def fill_places(cosines: Any, lowest: float, places: Any) -> None:
     """The bins of cosines; in a loop by itself, which has vector operations."""
     scale = BINS / (1.0 - lowest)
     for x in range(cosines.size):
-        places[x] = min(BINS - 1, np.int32((cosines[x] - lowest) * scale))
+        places[x] = find_place(cosines[x], lowest, scale)
 
 
 @jit
@@ -234,7 +251,7 @@ def bin_cosines(rows: Any, bins: Any, collected: Any) -> None:
         _enter_group(rows, g, space)
         for begin in range(rows.starts[g], rows.starts[g + 1], PANEL):
             end = min(begin + PANEL, rows.starts[g + 1])
-            fill_dots(rows.scores, rows.tiles, begin, end, space.cosines)
+            fill_dots(rows.scores, rows.tiles, begin, end, rows.scores.shape[1], space.cosines)
             for i in range(begin, end):
                 _enter_row(rows, i, space)
                 for h in range(g, rows.patterns.shape[0]):

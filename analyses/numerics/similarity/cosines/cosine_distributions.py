@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.cosine_layout import CosineLayout
-from analyses.numerics.similarity.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.cosine_layout import CosineLayout
+from analyses.numerics.similarity.cosines.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.cosine_passes import CosinePasses
+from analyses.numerics.similarity.cosines.expected_bins import ExpectedBins
 from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS
-from analyses.numerics.similarity.expected_bins import ExpectedBins
 from analyses.numerics.similarity.weighted_distributions import REACHED
+from tracker.statistics.jit import jit
 
 Counts = NDArray[Any]
 """Integers, or float64 where rows have weights."""
@@ -44,75 +47,74 @@ class CosineDistribution:
 
 
 def describe_cosines(
-    scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64], expected: ExpectedBins
+    scores: NDArray[np.float64], layout: CosineLayout, passes: CosinePasses, expected: ExpectedBins
 ) -> CosineDistribution:
     """One table's distribution.
 
     Args:
         scores: ``(n, k)`` float64, 0 where not measured, rows in the order of the layout.
         layout: of the observed table.
-        scratch: ``(BINS,)``; spares a fresh page of memory for each draw.
+        passes: over the table and its draws.
         expected: of the draws before; extended by those of this draw.
     """
     if layout.is_weighted:
-        return _describe_weighted(scores, layout, expected)
-    return _describe(scores, layout, scratch, expected)
+        return _describe_weighted(scores, layout, passes, expected)
+    return _describe(scores, layout, passes, expected)
 
 
-def _collect(
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    layout: CosineLayout,
-    is_selected: NDArray[np.bool_],
-    counts: NDArray[np.integer[Any]],
-    expected: ExpectedBins,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The cosines of a table in selected bins, and the weights of their pairs, after its pairs have been binned."""
-    present = expected.select(is_selected, layout.lowest)
-    if present is not None:
-        return present
-    expected.expect(is_selected, counts)
-    return layout.collect(scores, weights, is_selected, int(counts[is_selected].sum()))
+@jit
+def _find_ranks(counts: Any, low: int, high: int) -> Any:
+    """The bins of two ranks, the second the same or the next, and which of the pairs in its bin each is."""
+    place = passed = 0
+    while passed + counts[place] <= low:
+        passed += counts[place]
+        place += 1
+    low_bin, low_rank = place, low - passed
+    while passed + counts[place] <= high:
+        passed += counts[place]
+        place += 1
+    return low_bin, place, low_rank, high - passed
 
 
 def _describe(
-    scores: NDArray[np.float64], layout: CosineLayout, scratch: NDArray[np.int64], expected: ExpectedBins
+    scores: NDArray[np.float64], layout: CosineLayout, passes: CosinePasses, expected: ExpectedBins
 ) -> CosineDistribution:
     """One table's distribution where pairs count the same."""
-    binned = layout.bin(scores, layout.weights, collected=expected.prepare())
-    counts = binned.counts
+    rows = passes.prepare(scores, layout.weights)
+    binned = passes.bin(rows, expected.prepare())
+    counts = nonzero = binned.counts
     zero_pairs = layout.zero_pairs(scores)
-    nonzero = counts.copy()
-    nonzero[layout.zero_bin] -= zero_pairs
-    statistics = np.full((len(layout.names), len(STATISTICS)), np.nan)
+    if zero_pairs:
+        nonzero = counts.copy()
+        nonzero[layout.zero_bin] -= zero_pairs
+    n_pairs = layout.n_pairs
+    totals = {"cosine": n_pairs, "cosine_nonzero": n_pairs - zero_pairs}
     counts_of = {"cosine": counts, "cosine_nonzero": nonzero}
-    places: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.int64], float]] = {}
+    statistics = np.full((len(layout.names), len(STATISTICS)), np.nan)
+    places: dict[tuple[str, int], tuple[list[int], list[int], float]] = {}
     is_selected = np.zeros(BINS, np.bool_)
     for name in layout.names:
-        passed = np.cumsum(counts_of[name], out=scratch)
-        total = int(passed[-1])
-        for p, (numerator, denominator) in enumerate(PERCENTILES if total else ()):
-            low, part = divmod((total - 1) * numerator, denominator)
-            ranks = np.array([low, min(low + 1, total - 1)])
-            bins = np.searchsorted(passed, ranks, side="right")
-            places[name, p] = (bins, ranks - passed[bins] + counts_of[name][bins], part / denominator)
+        last = totals[name] - 1
+        for p, (numerator, denominator) in enumerate(PERCENTILES if last >= 0 else ()):
+            low, part = divmod(last * numerator, denominator)
+            *bins, rank, next_rank = _find_ranks(counts_of[name], low, min(low + 1, last))
+            places[name, p] = bins, [rank, next_rank], part / denominator
             is_selected[bins] = True
-    selected = np.flatnonzero(is_selected)
-    cosines, _ = _collect(scores, layout.weights, layout, is_selected, counts, expected)
+    selected = np.flatnonzero(is_selected).tolist()
+    cosines, _ = expected.collect(rows, is_selected, counts)
     cosines.sort()
     for i, name in enumerate(layout.names):
-        total = int(counts_of[name].sum())
+        total = totals[name]
         if not total:
             continue
         # Pairs with a row of zeros are 1 from 1.
-        n_zero_pairs = int(counts.sum()) - total
-        gap, square = (binned.moments - n_zero_pairs) / total
+        gap, square = (binned.moments - (n_pairs - total)) / total
         statistics[i, 0], statistics[i, 3] = 1 - gap, max(0.0, square - gap * gap)
         of_pairs = _drop_zeros(cosines, zero_pairs) if name == "cosine_nonzero" else cosines
-        starts = np.concatenate([[0], np.cumsum(counts_of[name][selected])])
+        starts = dict(zip(selected, accumulate(counts_of[name][selected].tolist(), initial=0), strict=False))
         for p in range(len(PERCENTILES)):
             bins, ranks, weight = places[name, p]
-            a, b = of_pairs[starts[np.searchsorted(selected, bins)] + ranks]
+            a, b = (float(of_pairs[starts[at] + rank]) for at, rank in zip(bins, ranks, strict=True))
             statistics[i, 1 + p] = a + (b - a) * weight
     return CosineDistribution(nonzero, zero_pairs, layout.zero_bin, statistics)
 
@@ -124,11 +126,14 @@ def _drop_zeros(cosines: NDArray[np.float64], n_zeros: int) -> NDArray[np.float6
     return np.delete(cosines, slice(at, at + min(n_zeros, n_present)))
 
 
-def _describe_weighted(scores: NDArray[np.float64], layout: CosineLayout, expected: ExpectedBins) -> CosineDistribution:
+def _describe_weighted(
+    scores: NDArray[np.float64], layout: CosineLayout, passes: CosinePasses, expected: ExpectedBins
+) -> CosineDistribution:
     """The distribution of weighted pairs. Rows of zeros weigh nothing in the passes and are added where they count."""
     is_zero = np.asarray(~scores.any(axis=1))
     weights = np.where(is_zero, 0.0, layout.weights)
-    binned = layout.bin(scores, weights, collected=expected.prepare())
+    rows = passes.prepare(scores, weights)
+    binned = passes.bin(rows, expected.prepare())
     counts, masses = binned.counts, binned.masses
     statistics = np.full((len(layout.names), len(STATISTICS)), np.nan)
     distribution = CosineDistribution(masses, layout.zero_mass(is_zero), layout.zero_bin, statistics)
@@ -142,7 +147,7 @@ def _describe_weighted(scores: NDArray[np.float64], layout: CosineLayout, expect
             places[i, p] = (place, share - (passed[place - 1] if place else 0.0))
             is_selected[place] = True
     selected = np.flatnonzero(is_selected)
-    cosines, cosine_masses = _collect(scores, weights, layout, is_selected, counts, expected)
+    cosines, cosine_masses = expected.collect(rows, is_selected, counts)
     order = np.argsort(cosines, kind="stable")
     cosines, cosine_masses = cosines[order], cosine_masses[order]
     starts = dict(zip(selected.tolist(), np.cumsum([0, *counts[selected]])[:-1].tolist(), strict=True))

@@ -1,8 +1,7 @@
-"""What a table of any scores and its draws have in common, and the passes over their cosines."""
+"""What a table of any scores and its draws have in common."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import shuffle_scores
-from analyses.numerics.similarity.cosine_pairs import BINS, CollectedCosines, CosineBins, CosineRows, bin_cosines
-from analyses.numerics.similarity.dot_products import make_tiles
+from analyses.numerics.similarity.cosines.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.rounded_rows import round_rows
+from analyses.numerics.similarity.cosines.scaled_rows import needs_scaling, scale_rows
+from analyses.numerics.similarity.cosines.single_precision import MAX_ERROR, CollectedPairs, bin_rounded
 from analyses.numerics.similarity.score_table import PackedScores, ScoreTable, unpack_bits
 from analyses.numerics.similarity.weighted_distributions import LAST_DIGIT
-from tracker.statistics.jit import jit
 
 MIN_WIDTH = 1e-12
 """The bins cover at least this much."""
-MAX_EXPONENT = 1000
-"""Powers of two below this are numbers, and so are their inverses."""
+MAX_COMPUTED = 1 / 8
+"""Share of the cosines that may be computed again in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class CosineLayout:
         patterns: ``(n_patterns, k)`` float64.
         lowest: lower edge of the first bin.
         n_pairs: pairs that share a measured cell.
+        in_single_precision: whether single precision decides the bins of most cosines.
+        needs_scaling: whether scores are so small or large that their squares are not numbers.
         weights: ``(n,)`` float64, positive, of the packed rows; ``(0,)`` where all count the same.
     """
 
@@ -42,6 +44,8 @@ class CosineLayout:
     patterns: NDArray[np.float64]
     lowest: float
     n_pairs: int
+    in_single_precision: bool
+    needs_scaling: bool
     weights: NDArray[np.float64]
 
     @classmethod
@@ -51,13 +55,16 @@ class CosineLayout:
         patterns = unpack_bits(packed.patterns, table.n_columns).astype(np.float64)
         sizes = np.diff(packed.starts)
         shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)
+        n_pairs, lowest = (int(shared.sum()) - table.n_rows) // 2, min_cosine(table)
         return cls(
             packed=packed,
             sorted_scores=table.sort_columns(),
             names=("cosine", "cosine_nonzero") if can_have_zero_rows(table) else ("cosine",),
             patterns=patterns,
-            lowest=min_cosine(table),
-            n_pairs=(int(shared.sum()) - table.n_rows) // 2,
+            lowest=lowest,
+            n_pairs=n_pairs,
+            in_single_precision=packed.is_complete and weights is None and _suits_single(table, lowest, n_pairs),
+            needs_scaling=needs_scaling(table.packed_scores),
             weights=np.empty(0) if weights is None else weights,
         )
 
@@ -113,82 +120,17 @@ class CosineLayout:
         both = (share * np.outer(zeros, zeros)).sum() - itself
         return float(max(0.0, both) / 2 + (share * np.outer(zeros, nonzero)).sum())
 
-    def bin(
-        self,
-        scores: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        *,
-        by_row: bool = False,
-        collected: CollectedCosines | None = None,
-    ) -> CosineBins:
-        """All cosines of a table in bins.
 
-        Args:
-            scores: ``(n, k)`` float64, 0 where not measured, rows in the order of the layout.
-            weights: ``(n,)`` of the rows, or ``(0,)``.
-            by_row: whether to sum up the cosines of each row.
-            collected: filled with the cosines in some bins.
-        """
-        n_rows = scores.shape[0] if by_row else 0
-        n_masses = BINS if weights.size else 0
-        counts, masses = np.zeros(BINS, self.count_type), np.zeros(n_masses)
-        bins = CosineBins(counts, np.zeros(2), masses, np.zeros(n_rows), np.zeros(n_rows))
-        bin_cosines(self._rows(scores, weights), bins, collected or make_room(np.zeros(BINS, np.bool_), 0))
-        return bins
+def _suits_single(table: ScoreTable, lowest: float, n_pairs: int) -> bool:
+    """Whether single precision decides the bins of most cosines of the observed table.
 
-    def collect(
-        self, scores: NDArray[np.float64], weights: NDArray[np.float64], is_selected: NDArray[np.bool_], n: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The ``n`` cosines of a table in selected bins, and the weights of their pairs."""
-        collected = make_room(is_selected, n)
-        if n:
-            nothing = np.zeros(0)
-            bins = CosineBins(np.zeros(0, self.count_type), nothing, nothing, nothing, nothing)
-            bin_cosines(self._rows(scores, weights), bins, collected)
-        return collected.cosines, collected.masses
-
-    def mean_to_others(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``(n,)``, the mean cosine of each row to those it shares a cell with; in the order before packing."""
-        bins = self.bin(scores, self.weights, by_row=True)
-        means = np.full(scores.shape[0], np.nan)
-        has_partners = bins.partners > 0
-        means[self.packed.order[has_partners]] = bins.sums[has_partners] / bins.partners[has_partners]
-        return means
-
-    def _rows(self, scores: NDArray[np.float64], weights: NDArray[np.float64]) -> CosineRows:
-        scores = scale_rows(np.ascontiguousarray(scores))
-        return CosineRows(scores, make_tiles(scores), self.patterns, self.packed.starts, self.lowest, weights)
-
-
-def make_room(is_selected: NDArray[np.bool_], n: int) -> CollectedCosines:
-    """Room for ``n`` cosines in selected bins."""
-    return CollectedCosines(is_selected, np.empty(n), np.empty(n), np.zeros(1, np.int64))
-
-
-def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply each row by the power of two that brings its largest magnitude to [0.5, 1), so that squares are normal.
-
-    Cosines do not change, not even in the last digit.
+    It does not where rows are so similar that bins are narrow, or where many cosines lie at edges of bins.
     """
-    scaled = np.empty_like(scores)
-    _fill_scaled(scores, scaled)
-    return scaled
-
-
-@jit
-def _fill_scaled(scores: Any, scaled: Any) -> None:
-    for i in range(scores.shape[0]):
-        largest = 0.0
-        for column in range(scores.shape[1]):
-            largest = max(largest, abs(scores[i, column]))
-        exponent = math.frexp(largest)[1]
-        if abs(exponent) < MAX_EXPONENT:
-            factor = math.ldexp(1.0, -exponent)
-            for column in range(scores.shape[1]):
-                scaled[i, column] = scores[i, column] * factor
-        else:  # the factor itself may be too large for a number
-            for column in range(scores.shape[1]):
-                scaled[i, column] = math.ldexp(scores[i, column], -exponent)
+    rows = round_rows(scale_rows(table.packed_scores), lowest)
+    if rows.errors.max() > MAX_ERROR:
+        return False
+    nothing = CollectedPairs.with_room(np.zeros(BINS, np.bool_), 0, table.n_rows)
+    return bin_rounded(rows, np.zeros(BINS, np.int64), nothing) <= MAX_COMPUTED * n_pairs
 
 
 def min_cosine(table: ScoreTable) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.cosine_layout import make_room
-from analyses.numerics.similarity.cosine_pairs import BINS, CollectedCosines, fill_places
+from analyses.numerics.similarity.cosines.cosine_pairs import BINS
+from analyses.numerics.similarity.cosines.cosine_passes import CosinePasses
 
 MARGIN = 4
 """Bins on both sides of the percentiles of earlier draws whose cosines are collected while pairs are binned."""
@@ -45,39 +45,44 @@ class ExpectedBins:
 
     Args:
         seen: of all draws.
+        passes: over the table and its draws.
     """
 
-    def __init__(self, seen: SeenBins) -> None:
-        self._seen = seen
-        self._room = make_room(seen.is_near(), seen.room)
+    def __init__(self, seen: SeenBins, passes: CosinePasses) -> None:
+        self._seen, self._passes = seen, passes
+        self._room = passes.make_room(seen.is_near(), seen.room)
 
-    def prepare(self) -> CollectedCosines:
-        """Return room for the cosines in the expected bins."""
+    def prepare(self) -> Any:
+        """Return room for the pairs in the expected bins."""
         self._room.n[0] = 0
         return self._room
 
-    def select(
-        self, is_selected: NDArray[np.bool_], lowest: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the collected cosines in some bins, and the weights of their pairs; None if some are not there."""
-        room, n = self._room, int(self._room.n[0])
-        if n > room.cosines.size or (is_selected & ~room.is_selected).any():
-            return None
-        cosines = room.cosines[:n]
-        places = np.empty(n, np.int32)
-        fill_places(cosines, lowest, places)
-        chosen = is_selected[places]
-        return cosines[chosen], room.masses[:n][chosen]
-
-    def expect(self, is_selected: NDArray[np.bool_], counts: NDArray[np.integer[Any]]) -> None:
-        """Expect the next percentiles near these bins too.
+    def collect(
+        self, rows: Any, is_selected: NDArray[np.bool_], counts: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the cosines of a table in some bins, and the weights of their pairs, after its pairs were binned.
 
         Args:
-            is_selected: the bins of this draw's percentiles.
+            rows: the table, from the passes.
+            is_selected: the bins of its percentiles.
             counts: ``(BINS,)`` pairs in each bin.
         """
+        if self._holds(is_selected):
+            return self._passes.select(rows, self._room, is_selected)
+        self._expect(is_selected, counts)
+        room = self._passes.make_room(is_selected, int(counts[is_selected].sum()))
+        if is_selected.any():
+            self._passes.collect(rows, room)
+        return self._passes.select(rows, room, is_selected)
+
+    def _holds(self, is_selected: NDArray[np.bool_]) -> bool:
+        """Whether the first pass collected all pairs in some bins."""
+        return bool(self._room.has_all and not (is_selected & ~self._room.is_selected).any())
+
+    def _expect(self, is_selected: NDArray[np.bool_], counts: NDArray[np.integer[Any]]) -> None:
+        """Expect the next percentiles near these bins too."""
         self._seen.is_seen |= is_selected
         near = self._seen.is_near()
         n = int(counts[near].sum())
         self._seen.room = max(MIN_ROOM, n + n // 2)
-        self._room = make_room(near, self._seen.room)
+        self._room = self._passes.make_room(near, self._seen.room)
