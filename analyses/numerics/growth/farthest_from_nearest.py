@@ -17,7 +17,9 @@ from tracker.statistics.ranking import TIE_TOLERANCE
 
 RUN = 32
 """Groups whose bounds are summed up in one, so that most are passed over together."""
-BLOCK = 128
+SINGLE = float(np.finfo(np.float32).eps)
+"""More than float32 changes a number of at most 1 in size."""
+BLOCK = 192
 """Selected vectors whose similarities to all remaining groups are computed at once."""
 
 
@@ -47,6 +49,8 @@ class _Search(NamedTuple):
 
     Attributes:
         units: ``(m, k)`` their vectors, of length 1 or 0.
+        singles: the same in float32.
+        error: no similarity in float32 is off by more.
         members: ``(n,)`` the rows of each group, group after group.
         starts: ``(m + 1,)`` where each group begins in ``members``, and their end.
         at: ``(m,)`` place of a group's next row in ``members``.
@@ -58,6 +62,8 @@ class _Search(NamedTuple):
     """
 
     units: Any
+    singles: Any
+    error: Any
     members: Any
     starts: Any
     at: Any
@@ -66,6 +72,14 @@ class _Search(NamedTuple):
     floors: Any
     selected: Any
     is_selected: Any
+
+
+@jit
+def _see(search: Any, g: Any, vector: Any) -> None:
+    """Bring a group's key up to date with one more selected vector; most change nothing, as float32 proves."""
+    if dot(search.singles[g], search.singles[vector]) + search.error > search.keys[g]:
+        search.keys[g] = max(search.keys[g], dot(search.units[g], search.units[vector]))
+    search.seen[g] += 1
 
 
 @jit
@@ -78,8 +92,8 @@ def _add_nearest(search: Any, start: int, last: int, step: int, n_selected: int,
     Returns:
         The group last added, the rows added so far, and the number of vectors in ``selected``.
     """
-    units, members, starts, at, keys, seen, floors, selected, is_selected = search
-    m = units.shape[0]
+    _units, _singles, _error, members, starts, at, keys, seen, floors, selected, is_selected = search
+    m = keys.size
     fresh = np.empty(m, np.int64)
     while step < rows.size:
         if not is_selected[last]:
@@ -90,16 +104,14 @@ def _add_nearest(search: Any, start: int, last: int, step: int, n_selected: int,
         run = _lowest(floors, INT(0), floors.size)
         g = _lowest(keys, run * RUN, min(run * RUN + RUN, m))
         while seen[g] < n_selected:
-            keys[g] = max(keys[g], dot(units[g], units[selected[seen[g]]]))
-            seen[g] += 1
+            _see(search, g, selected[seen[g]])
         least, n_fresh = keys[g], INT(0)
         for run in range(floors.size):
             if floors[run] > least + 2 * TIE_TOLERANCE:
                 continue
             for g in range(run * RUN, min(run * RUN + RUN, m)):
                 while seen[g] < n_selected and keys[g] <= least + 2 * TIE_TOLERANCE:
-                    keys[g] = max(keys[g], dot(units[g], units[selected[seen[g]]]))
-                    seen[g] += 1
+                    _see(search, g, selected[seen[g]])
                 if keys[g] < np.inf and keys[g] <= least + 2 * TIE_TOLERANCE:
                     least = min(least, keys[g])
                     fresh[n_fresh] = g
@@ -135,22 +147,40 @@ def _leave_out(keys: Any, remaining: Any, singles: Any) -> Any:
 
 
 @jit
-def _see_block(search: Any, first: int, products: Any, highest: Any, remaining: Any, error: float) -> None:
+def _reaches(row: Any, bound: float) -> Any:
+    """Whether a number of a float32 row, all at most 1 in size, may be above a bound."""
+    limit, n_above = np.float32(bound - SINGLE), np.int32(0)
+    for j in range(row.size):
+        n_above += np.int32(row[j] >= limit)
+    return n_above > 0
+
+
+@jit
+def _largest(row: Any) -> Any:
+    largest = row[0]
+    for j in range(1, row.size):
+        largest = max(largest, row[j])
+    return largest
+
+
+@jit
+def _see_block(search: Any, first: int, products: Any, remaining: Any) -> None:
     """Bring ``keys`` up to date with a block of selected vectors.
 
     Args:
         first: the place of the block in ``selected``.
-        products: ``(r, b)`` float32 similarities of the remaining groups to the block; each is off by at most
-            ``error``, so few have to be computed again without rounding; ``highest`` are the largest of each row.
+        products: ``(r, b)`` float32 similarities of the remaining groups to the block, of which few have to be
+            computed again in float64.
         remaining: ``(r,)`` the groups.
     """
-    units, _members, _starts, _at, keys, seen, floors, selected, _is_selected = search
+    units, _singles, error, _members, _starts, _at, keys, seen, floors, selected, _is_selected = search
     b = products.shape[1]
     for i in range(remaining.size):
         g = remaining[i]
-        if highest[i] + error > keys[g]:
+        if _reaches(products[i], keys[g] - error):
+            highest = _largest(products[i])
             for j in range(b):
-                if products[i, j] >= highest[i] - 2 * error and products[i, j] + error > keys[g]:
+                if products[i, j] >= highest - 2 * error and products[i, j] + error > keys[g]:
                     keys[g] = max(keys[g], dot(units[g], units[selected[first + j]]))
         seen[g] = first + b
     for run in range(floors.size):
@@ -171,8 +201,11 @@ def order_by_nearest(groups: Groups, start: int, rows: NDArray[np.int64], distan
     """
     units, (m, k) = groups.units, groups.units.shape
     at = groups.next_places(start)
+    singles = units.astype(np.float32)
     search = _Search(
         units=units,
+        singles=singles,
+        error=(k + 4) * SINGLE,
         members=groups.members,
         starts=groups.starts,
         at=at,
@@ -182,14 +215,13 @@ def order_by_nearest(groups: Groups, start: int, rows: NDArray[np.int64], distan
         selected=np.empty(m, np.int64),
         is_selected=np.zeros(m, np.bool_),
     )
-    error = (k + 4) * float(np.finfo(np.float32).eps)
-    remaining, singles, buffer = np.arange(m), units.astype(np.float32), np.empty((m, BLOCK), np.float32)
+    remaining, left, buffer = np.arange(m), singles.copy(), np.empty((m, BLOCK), np.float32)
     rows[0], distances[0] = start, np.nan
     last, step, n_selected, n_left = int(groups.group[start]), 1, 0, m
     while step < rows.size:
         last, step, n_selected = _add_nearest(search, start, last, step, n_selected, rows, distances)
         if step < rows.size:
-            n_left = _leave_out(search.keys, remaining[:n_left], singles)
-            block = units[search.selected[n_selected - BLOCK : n_selected]].astype(np.float32)
-            products = np.matmul(singles[:n_left], block.T, out=buffer[:n_left])
-            _see_block(search, n_selected - BLOCK, products, products.max(axis=1), remaining[:n_left], error)
+            n_left = _leave_out(search.keys, remaining[:n_left], left)
+            block = singles[search.selected[n_selected - BLOCK : n_selected]]
+            products = np.matmul(left[:n_left], block.T, out=buffer[:n_left])
+            _see_block(search, n_selected - BLOCK, products, remaining[:n_left])
