@@ -92,8 +92,9 @@ def _add_nearest(search: Any, start: int, last: int, step: int, n_selected: int,
     Returns:
         The group last added, the rows added so far, and the number of vectors in ``selected``.
     """
-    _units, _singles, _error, members, starts, at, keys, seen, floors, selected, is_selected = search
-    m = keys.size
+    members, starts, at = search.members, search.starts, search.at
+    keys, seen, floors = search.keys, search.seen, search.floors
+    selected, is_selected, m = search.selected, search.is_selected, search.keys.size
     fresh = np.empty(m, np.int64)
     while step < rows.size:
         if not is_selected[last]:
@@ -173,7 +174,7 @@ def _see_block(search: Any, first: int, products: Any, remaining: Any) -> None:
             computed again in float64.
         remaining: ``(r,)`` the groups.
     """
-    units, _singles, error, _members, _starts, _at, keys, seen, floors, selected, _is_selected = search
+    units, error, keys, selected, floors = search.units, search.error, search.keys, search.selected, search.floors
     b = products.shape[1]
     for i in range(remaining.size):
         g = remaining[i]
@@ -182,7 +183,7 @@ def _see_block(search: Any, first: int, products: Any, remaining: Any) -> None:
             for j in range(b):
                 if products[i, j] >= highest - 2 * error and products[i, j] + error > keys[g]:
                     keys[g] = max(keys[g], dot(units[g], units[selected[first + j]]))
-        seen[g] = first + b
+        search.seen[g] = first + b
     for run in range(floors.size):
         floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, keys.size))]
 
@@ -215,13 +216,13 @@ def order_by_nearest(groups: Groups, start: int, rows: NDArray[np.int64], distan
         selected=np.empty(m, np.int64),
         is_selected=np.zeros(m, np.bool_),
     )
-    remaining, left, buffer = np.arange(m), singles.copy(), np.empty((m, BLOCK), np.float32)
+    remaining, of_remaining, buffer = np.arange(m), singles.copy(), np.empty((m, BLOCK), np.float32)
     rows[0], distances[0] = start, np.nan
     last, step, n_selected, n_left = int(groups.group[start]), 1, 0, m
     while step < rows.size:
         last, step, n_selected = _add_nearest(search, start, last, step, n_selected, rows, distances)
         if step < rows.size:
-            n_left = _leave_out(search.keys, remaining[:n_left], left)
+            n_left = _leave_out(search.keys, remaining[:n_left], of_remaining)
             block = singles[search.selected[n_selected - BLOCK : n_selected]]
-            products = np.matmul(left[:n_left], block.T, out=buffer[:n_left])
+            products = np.matmul(of_remaining[:n_left], block.T, out=buffer[:n_left])
             _see_block(search, n_selected - BLOCK, products, remaining[:n_left])

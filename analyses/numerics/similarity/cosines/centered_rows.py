@@ -12,19 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.similarity.cosines.cosine_pairs import ALMOST_ONE
-from analyses.numerics.similarity.cosines.dot_products import (
-    ROWS,
-    TILE_BYTES,
-    multiply_row_fused,
-    multiply_rows_fused,
-)
+from analyses.numerics.similarity.cosines.dot_products import fill_products, make_products
 from analyses.numerics.similarity.cosines.scaled_rows import invert_norm
 from tracker.statistics.jit import INT, jit
 
-AT_ONCE = 64
+BLOCK_ROWS = 64
 """Rows whose products of columns are added together."""
-N_LANES = TILE_BYTES // 8
-"""Columns of a tile."""
 
 
 class NormedRows(NamedTuple):
@@ -50,8 +43,7 @@ class CenteredRows(NamedTuple):
         lengths: ``(n,)`` float64, squared lengths of the deviations.
         weighted_lengths: ``(n,)`` float64, the same with weights of the columns.
         sums: ``(2, k)`` float64, sums of the deviations, and of the same times their squared lengths.
-        products: ``(k, width)`` float64, sums of the products of two columns; filled for the same or a later one. The
-            width is that of whole tiles.
+        products: from `make_products`, sums of the products of two columns; filled for the same or a later one.
     """
 
     units: Any
@@ -106,34 +98,20 @@ def _center_row(scores: Any, norm: float, mean: Any, factor: float, weights: Any
 
 
 @jit
-def _add_products(deviations: Any, products: Any) -> None:
-    """Add the sums of the products of all pairs of columns; ``deviations`` and products are as wide as whole tiles."""
-    n_rows, width = deviations.shape
-    columns = deviations.T
-    for start in range(0, width - 8, N_LANES):
-        tile, stop = deviations[:, start : start + N_LANES], min(products.shape[0], start + N_LANES)
-        whole = stop // ROWS * ROWS
-        for column in range(0, whole, ROWS):
-            multiply_rows_fused(columns, INT(column), INT(0), n_rows, tile, products, INT(column), INT(start))
-        for column in range(whole, stop):
-            multiply_row_fused(columns, INT(column), INT(0), n_rows, tile, products, INT(column), INT(start))
-
-
-@jit
 def _center(normed: Any, factor: float, weights: Any, rows: Any) -> None:
     mean, n, width = normed.mean, normed.scores.shape[0], rows.products.shape[1]
     square = 0.0
     for column in range(mean.size):
         square += mean[column] * mean[column]
-    deviations, products = np.zeros((AT_ONCE, width)), np.empty(rows.products.shape)
-    for start in range(0, n, AT_ONCE):
-        for x in range(min(AT_ONCE, n - start)):
+    deviations, products = np.zeros((BLOCK_ROWS, width)), np.empty(rows.products.shape)
+    for start in range(0, n, BLOCK_ROWS):
+        for x in range(min(BLOCK_ROWS, n - start)):
             i, row = INT(start + x), deviations[x, : mean.size]
             _center_row(normed.scores[i], normed.inverse_norms[i], mean, factor, weights, i, rows, row)
             rows.offsets[i] -= square / 2
-        for x in range(n - start, AT_ONCE):
+        for x in range(n - start, BLOCK_ROWS):
             deviations[x] = 0.0
-        _add_products(deviations, products)
+        fill_products(deviations, products)
         for column in range(mean.size):
             for later in range(column, mean.size):
                 rows.products[column, later] += products[column, later]
@@ -158,7 +136,7 @@ def center_rows(
         lengths=np.empty(n),
         weighted_lengths=np.empty(n),
         sums=np.zeros((2, k)),
-        products=np.zeros((k, -(-k // N_LANES) * N_LANES + 8)),
+        products=make_products(k),
     )
     _center(normed, factor, weights, rows)
     return normed, rows

@@ -66,11 +66,12 @@ def describe_cosines(
 def _find_ranks(counts: Any, low: int, high: int) -> Any:
     """The bins of two ranks, the second the same or the next, and which of the pairs in its bin each is."""
     place = passed = 0
-    while passed + counts[place] <= low:
+    last = counts.size - 1
+    while passed + counts[place] <= low and place < last:
         passed += counts[place]
         place += 1
     low_bin, low_rank = place, low - passed
-    while passed + counts[place] <= high:
+    while passed + counts[place] <= high and place < last:
         passed += counts[place]
         place += 1
     return low_bin, place, low_rank, high - passed

@@ -20,6 +20,12 @@ MIN_WIDTH = 1e-12
 """The bins cover at least this much."""
 MAX_COMPUTED = 1 / 8
 """Share of the cosines that may be computed again in double precision."""
+SAMPLE_ROWS = 1000
+"""Rows at most whose cosines show that share."""
+COLUMN_SHARE = 2
+"""Times as many rows as columns, at least, for single precision."""
+MAX_COLUMNS = 2_000
+"""Columns at most for single precision, whose products take 32 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,16 @@ class CosineLayout:
         patterns = unpack_bits(packed.patterns, table.n_columns).astype(np.float64)
         sizes = np.diff(packed.starts)
         shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)
-        n_pairs, lowest = (int(shared.sum()) - table.n_rows) // 2, min_cosine(table)
+        lowest = min_cosine(table)
         return cls(
             packed=packed,
             sorted_scores=table.sort_columns(),
             names=("cosine", "cosine_nonzero") if can_have_zero_rows(table) else ("cosine",),
             patterns=patterns,
             lowest=lowest,
-            n_pairs=n_pairs,
-            in_single_precision=packed.is_complete and weights is None and _suits_single(table, lowest, n_pairs),
-            needs_scaling=needs_scaling(table.packed_scores),
+            n_pairs=(int(shared.sum()) - table.n_rows) // 2,
+            in_single_precision=_suits_single(table, lowest),
+            needs_scaling=bool(needs_scaling(table.packed_scores.ravel())),
             weights=np.empty(0) if weights is None else weights,
         )
 
@@ -121,16 +127,23 @@ class CosineLayout:
         return float(max(0.0, both) / 2 + (share * np.outer(zeros, nonzero)).sum())
 
 
-def _suits_single(table: ScoreTable, lowest: float, n_pairs: int) -> bool:
-    """Whether single precision decides the bins of most cosines of the observed table.
+def _suits_single(table: ScoreTable, lowest: float) -> bool:
+    """Whether single precision is faster: whether it decides the bins of most cosines of some of the observed rows.
 
-    It does not where rows are so similar that bins are narrow, or where many cosines lie at edges of bins.
+    It does not where rows are so similar that bins are narrow, or where many cosines lie at edges of bins. With as many
+    columns as rows, the products of columns take longer than those of rows.
     """
-    rows = round_rows(scale_rows(table.packed_scores), lowest)
-    if rows.errors.max() > MAX_ERROR:
+    if not table.packed.is_complete or table.weights is not None:
         return False
-    nothing = CollectedPairs.with_room(np.zeros(BINS, np.bool_), 0, table.n_rows)
-    return bin_rounded(rows, np.zeros(BINS, np.int64), nothing) <= MAX_COMPUTED * n_pairs
+    if table.n_columns > min(MAX_COLUMNS, table.n_rows // COLUMN_SHARE):
+        return False
+    step = -(-table.n_rows // SAMPLE_ROWS)
+    rows = round_rows(scale_rows(np.ascontiguousarray(table.packed_scores[::step])), lowest)
+    if float(rows.errors.max()) > MAX_ERROR:
+        return False
+    n = int(rows.errors.size)
+    nothing = CollectedPairs.with_room(np.zeros(BINS, np.bool_), 0, n)
+    return bin_rounded(rows, np.zeros(BINS, np.int64), nothing) <= MAX_COMPUTED * (n * (n - 1) // 2)
 
 
 def min_cosine(table: ScoreTable) -> float:

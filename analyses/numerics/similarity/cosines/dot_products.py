@@ -30,6 +30,10 @@ N_VECTORS = TILE_BYTES // VECTOR_BYTES
 """Vectors of one column of a tile."""
 ROWS = 3 if "+avx512f" in get_host_cpu_features() else 2
 """Rows multiplied at once with a tile: their sums, and what is added to them, stay in the 32 or 16 vector registers."""
+N_LANES = TILE_BYTES // 8
+"""Numbers of one column of a tile in double precision."""
+PADDING = 8
+"""Unused columns: rows that are a power of two apart in memory would compete for the same places of the cache."""
 PANEL = 48
 """Rows whose dot products are computed together, so that a tile is read once for all of them."""
 
@@ -60,7 +64,6 @@ class _Code:
     builder: Any
     number: Any
     n_bytes: int
-    is_fused: bool
 
     @property
     def n_numbers(self) -> int:
@@ -103,12 +106,12 @@ class _Code:
         return self.builder.shuffle_vector(first, undefined, places)
 
     def multiply_add(self, left: Any, right: Any, total: Any) -> Any:
-        """``left * right + total``."""
-        if not self.is_fused:
+        """``left * right + total``, fused in single precision."""
+        if self.n_bytes == 8:
             return self.builder.fadd(total, self.builder.fmul(left, right))
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
-        name = f"llvm.fmuladd.v{self.n_numbers}f{8 * self.n_bytes}"
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [left, right, total])
+        fused = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.fmuladd.v{self.n_numbers}f32")
+        return self.builder.call(fused, [left, right, total])
 
     def add_products(self, scores: Any, row: Any, n_rows: int, begin: Any, stop: Any, tile: Any) -> Any:
         """A loop over columns: for each row, its dot products with those of the tile, as vectors."""
@@ -136,7 +139,7 @@ class _Code:
         return results
 
 
-def _multiply_rows(n_rows: int, *, is_fused: bool) -> Any:
+def _multiply_rows(n_rows: int) -> Any:
     """Return the intrinsic for a number of rows."""
 
     def multiply(
@@ -149,7 +152,7 @@ def _multiply_rows(n_rows: int, *, is_fused: bool) -> Any:
             )
             is_single = signature.args[0].dtype == types.float32
             number, n_bytes = (ir.FloatType(), 4) if is_single else (ir.DoubleType(), 8)
-            code, index = _Code(builder, number, n_bytes, is_fused or is_single), ir.IntType(64)
+            code, index = _Code(builder, number, n_bytes), ir.IntType(64)
             sums = code.add_products(scores, row, n_rows, begin, stop, tile)
             is_first = builder.icmp_signed("==", begin, index(0))
             for r in range(n_rows):
@@ -166,15 +169,14 @@ def _multiply_rows(n_rows: int, *, is_fused: bool) -> Any:
     return intrinsic(multiply)
 
 
-multiply_rows, multiply_row = _multiply_rows(ROWS, is_fused=False), _multiply_rows(1, is_fused=False)
-"""Add the dot products of some rows, from one on, with all rows of a tile to a panel; callable from kernels only.
+multiply_rows, multiply_row = _multiply_rows(ROWS), _multiply_rows(1)
+"""Add the dot products of some rows, from one on, with all rows of a tile to a panel; callable from kernels here only,
+whose machine code would not be compiled again otherwise when this file changes.
 
 Its arguments are the scores ``(n, k)``, k ≥ 1, the first row, the first column and that after the last (from the first
 column of the table on, the panel is overwritten), the tile ``(k, n_lanes)``, the panel, and the first row and column
 there. Numbers of a row of the tile and of the panel must be beside each other in memory.
 """
-multiply_rows_fused, multiply_row_fused = _multiply_rows(ROWS, is_fused=True), _multiply_rows(1, is_fused=True)
-"""The same with fused operations in double precision too."""
 
 
 @jit
@@ -200,3 +202,27 @@ def fill_dots(scores: Any, tiles: Any, first: int, last: int, n_together: Any, d
                 multiply_rows(scores, INT(i), INT(begin), end, tile, dots, INT(i - first), start)
             for i in range(whole, stop):
                 multiply_row(scores, INT(i), INT(begin), end, tile, dots, INT(i - first), start)
+
+
+def make_products(k: int) -> NDArray[np.float64]:
+    """Return zeros for the products of ``k`` columns, ``(k, width)``, as wide as `fill_products` needs."""
+    return np.zeros((k, -(-k // N_LANES) * N_LANES + PADDING))
+
+
+@jit
+def fill_products(rows: Any, products: Any) -> None:
+    """Fill in the dot products of all pairs of columns, for the same or a later one.
+
+    Args:
+        rows: ``(n, width)`` float64, zeros behind column ``k``.
+        products: ``(k, width)``, from `make_products`.
+    """
+    n, width = rows.shape
+    columns = rows.T
+    for start in range(0, width - PADDING, N_LANES):
+        tile, stop = rows[:, start : start + N_LANES], min(products.shape[0], start + N_LANES)
+        whole = stop // ROWS * ROWS
+        for column in range(0, whole, ROWS):
+            multiply_rows(columns, INT(column), INT(0), n, tile, products, INT(column), INT(start))
+        for column in range(whole, stop):
+            multiply_row(columns, INT(column), INT(0), n, tile, products, INT(column), INT(start))

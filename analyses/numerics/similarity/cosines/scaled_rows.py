@@ -53,15 +53,18 @@ def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return scaled
 
 
-def needs_scaling(scores: NDArray[np.float64]) -> bool:
-    """Whether a row of some of these scores may have squares that are too small or too large for a number."""
-    sizes = np.abs(scores[scores != 0])
-    return bool(((sizes < SQUARES[0]) | (sizes > SQUARES[1])).any())
+@jit
+def needs_scaling(scores: Any) -> bool:
+    """Whether a row of some scores, ``(n,)``, may have squares that are too small or too large for a number."""
+    n_extreme = 0
+    for score in scores:
+        n_extreme += score != 0.0 and not SQUARES[0] <= abs(score) <= SQUARES[1]
+    return n_extreme > 0
 
 
 @jit
 def invert_norm(scores: Any) -> float:
-    """The inverse norm of a ``(k,)`` row; 0 for zeros."""
+    """The inverse norm of a ``(k,)`` row; 0 for zeros. Under a pattern, `bin_cosines` has the same bytes."""
     total = 0.0
     for column in range(scores.size):
         total += scores[column] * scores[column]

@@ -22,7 +22,7 @@ MAX_ERROR = 1 / 16
 """Of a cosine, in bins: with larger ones, double precision is faster."""
 AT_ONCE = 4
 """Cosines computed together in double precision: one addition need not wait for the one before."""
-NEAR, SELECTED, PLACE = np.uint16(1 << 15), np.uint16(1 << 14), np.uint16((1 << 14) - 1)
+NEAR, SELECTED, PLACE = np.uint16(2 * BINS), np.uint16(BINS), np.uint16(BINS - 1)
 """Bits of a pair: whether its cosine is near an edge, whether its bin is selected, and the number of its bin."""
 
 

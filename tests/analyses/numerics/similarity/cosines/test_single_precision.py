@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +17,7 @@ from analyses.numerics.similarity.cosines.cosine_passes import DoublePasses, Sin
 from analyses.numerics.similarity.cosines.dot_products import PANEL, fill_dots
 from analyses.numerics.similarity.cosines.rounded_rows import TOGETHER, RoundedRows, round_rows
 from analyses.numerics.similarity.score_table import ScoreTable
+from tracker.statistics.rng_streams import stream_key
 
 KINDS = MappingProxyType(
     {
@@ -26,6 +26,7 @@ KINDS = MappingProxyType(
         "rows of zeros": lambda rng, shape: rng.random(shape) * (rng.random((shape[0], 1)) < 0.7),
         "both signs": lambda rng, shape: rng.normal(size=shape),
         "similar rows": lambda rng, shape: 1 + 0.01 * rng.random(shape),
+        "narrow bins": lambda rng, shape: 1 + 1e-4 * rng.random(shape),
         "equal rows": lambda rng, shape: rng.random((shape[0], 1)) * np.linspace(1, 2, shape[1]),
         "large first": lambda rng, shape: rng.random(shape) * 10.0 ** -np.arange(shape[1]),
         "tiny": lambda rng, shape: 1e-200 * rng.random(shape),
@@ -87,6 +88,19 @@ def test_counts_and_cosines_are_those_of_double_precision(kind: str, n: int, k: 
     assert cosines.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_draws_of_a_large_table_have_the_counts_of_double_precision(kind: str) -> None:
+    draws = CosineDraws(table=some_table(kind, 700, 21, 4), key=stream_key(0), n_permutations=1)
+    layout, no_bins = draws.layout, np.zeros(BINS, np.bool_)
+    for permutation in range(3):
+        scores = layout.shuffle(draws.key, permutation)
+        counts = [
+            passes.bin(passes.prepare(scores, layout.weights), passes.make_room(no_bins, 0)).counts
+            for passes in (DoublePasses(layout), SinglePasses(layout))
+        ]
+        assert np.array_equal(*counts)
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.integers(2, 130), st.integers(1, 90), st.integers(0, 10**6))
 def test_errors_are_within_their_bound(kind: str, n: int, k: int, seed: int) -> None:
@@ -96,8 +110,8 @@ def test_errors_are_within_their_bound(kind: str, n: int, k: int, seed: int) -> 
     lowest = cosine_layout.min_cosine(table)
     rows = round_rows(table.packed_scores, lowest)
     n_bins = BINS / (1 - lowest)
-    gap = np.abs(positions(rows) - (exact_cosines(table.packed_scores) - lowest).astype(np.float64) * n_bins)
-    slack = 1e-14 * n_bins  # of the exact cosines themselves
+    gap = np.abs(positions(rows) - (exact_cosines(table.packed_scores) - lowest) * np.longdouble(n_bins))
+    slack = 1e-17 * n_bins  # of the exact cosines themselves
     assert (gap <= rows.errors[:, None] + slack)[np.triu_indices(n, 1)].all()
 
 
@@ -148,6 +162,9 @@ def test_only_some_cosines_are_computed_in_double_precision() -> None:
 def test_double_precision_is_kept_where_single_precision_decides_little() -> None:
     narrow = ScoreTable(1 + 1e-7 * np.random.default_rng(0).random((60, 5)))
     assert not CosineLayout.create(narrow).in_single_precision
+    wide = np.random.default_rng(0).random((60, 31))
+    assert CosineLayout.create(ScoreTable(wide[:, :30])).in_single_precision
+    assert not CosineLayout.create(ScoreTable(wide)).in_single_precision
     at_an_edge = ScoreTable(np.array([[1.0, 0.0], [1.0, np.sqrt(3)]] * 20))
     assert not CosineLayout.create(at_an_edge).in_single_precision
 
@@ -178,7 +195,7 @@ def test_the_whole_test_is_that_of_double_precision(kind: str, monkeypatch: pyte
 def test_too_little_room_is_detected() -> None:
     table = some_table("uniform", 50, 6, 0)
     layout = CosineLayout.create(table)
-    passes, everywhere = SinglePasses(dataclasses.replace(layout)), np.ones(BINS, np.bool_)
+    passes, everywhere = SinglePasses(layout), np.ones(BINS, np.bool_)
     rows = passes.prepare(table.packed_scores, layout.weights)
     for n, has_all in ((0, False), (layout.n_pairs - 1, False), (layout.n_pairs, True)):
         room = passes.make_room(everywhere, n)
