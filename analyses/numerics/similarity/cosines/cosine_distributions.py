@@ -23,26 +23,40 @@ Counts = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class CosineDistribution:
-    """One table's distribution.
+    """One table's distribution. Thousands of these stay in memory, or come from other machines.
 
     Attributes:
-        nonzero: ``(BINS,)`` pairs of rows that are not all zero, or their weight.
+        start: the first bin with a pair of rows that are not all zero.
+        trimmed: the pairs of such rows in the bins from there to the last one with any, or their weight; integers in as
+            few bytes as hold them.
         zero_pairs: pairs with a row of zeros, or their weight.
         zero_bin: the bin of their cosine, 0.
         statistics: ``(n_names, 4)``.
     """
 
-    nonzero: Counts
+    start: int
+    trimmed: Counts
     zero_pairs: float
     zero_bin: int
     statistics: NDArray[np.float64]
 
+    @classmethod
+    def create(
+        cls, nonzero: Counts, zero_pairs: float, zero_bin: int, statistics: NDArray[np.float64]
+    ) -> CosineDistribution:
+        """The distribution with ``(BINS,)`` pairs of rows that are not all zero."""
+        present = np.flatnonzero(nonzero)
+        start, stop = (int(present[0]), int(present[-1]) + 1) if present.size else (0, 0)
+        trimmed = nonzero[start:stop]
+        kind = np.min_scalar_type(int(trimmed.max(initial=0))) if trimmed.dtype.kind == "i" else trimmed.dtype
+        return cls(start, trimmed.astype(kind), zero_pairs, zero_bin, statistics)
+
     def counts(self, name: str) -> Counts:
-        """Counts of "cosine" or of "cosine_nonzero"."""
-        if name == "cosine_nonzero":
-            return self.nonzero
-        counts = self.nonzero.copy()
-        counts[self.zero_bin] += self.zero_pairs
+        """``(BINS,)`` counts of "cosine" or of "cosine_nonzero"."""
+        counts = np.zeros(BINS, np.int64 if self.trimmed.dtype.kind == "u" else self.trimmed.dtype)
+        counts[self.start : self.start + self.trimmed.size] = self.trimmed
+        if name != "cosine_nonzero":
+            counts[self.zero_bin] += self.zero_pairs
         return counts
 
 
@@ -117,7 +131,7 @@ def _describe(
             bins, ranks, weight = places[name, p]
             a, b = (float(of_pairs[starts[at] + rank]) for at, rank in zip(bins, ranks, strict=True))
             statistics[i, 1 + p] = a + (b - a) * weight
-    return CosineDistribution(nonzero, zero_pairs, layout.zero_bin, statistics)
+    return CosineDistribution.create(nonzero, zero_pairs, layout.zero_bin, statistics)
 
 
 def _drop_zeros(cosines: NDArray[np.float64], n_zeros: int) -> NDArray[np.float64]:
@@ -137,7 +151,7 @@ def _describe_weighted(
     binned = passes.bin(rows, expected.prepare())
     counts, masses = binned.counts, binned.masses
     statistics = np.full((len(layout.names), len(STATISTICS)), np.nan)
-    distribution = CosineDistribution(masses, layout.zero_mass(is_zero), layout.zero_bin, statistics)
+    distribution = CosineDistribution.create(masses, layout.zero_mass(is_zero), layout.zero_bin, statistics)
     places: dict[tuple[int, int], tuple[int, float]] = {}
     is_selected = np.zeros(BINS, np.bool_)
     for i, name in enumerate(layout.names):
