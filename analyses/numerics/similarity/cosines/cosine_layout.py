@@ -25,7 +25,7 @@ SAMPLE_ROWS = 1000
 COLUMN_SHARE = 2
 """Times as many rows as columns, at least, for single precision."""
 MAX_COLUMNS = 2_000
-"""Columns at most for single precision, whose products take 32 MB."""
+"""Columns at most for single precision: sums of their products take 64 MB for each thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ A tile holds as many rows as `TILE_BYTES` have room for, column after column. Th
 tile stay in the vector registers.
 
 In double precision, multiplications and additions are separate, so that every sum has the same bytes as in a plain
-loop. In single precision they are fused where the processor has an instruction for it: twice as fast, and the last
-digits depend on the processor.
+loop. In single precision they are fused where the processor has an instruction for it, and the last digits depend on
+the processor.
 """
 
 from __future__ import annotations
