@@ -18,9 +18,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from benchmarks._stores import ENGINES, empty_store
-from benchmarks.queries import N_PROMPTS, N_TURNS, fill, load, packs_in
+from benchmarks.queries import N_PROMPTS, N_TURNS, SCORES_OF_TWO_VALUES, fill, load, packs_in
 
-SCORES_OF_TWO_VALUES = "mod(run.id * 7 + prompt.id * prompt.id, 5) % 2"
 N_WARM = 10
 N_RUNS = {"sqlite": (72, 400, 714), "postgresql": (400,)}
 """Runs of each store that is measured."""

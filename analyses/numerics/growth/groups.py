@@ -88,20 +88,6 @@ def _scale(row: Any, largest: float, unit: Any) -> None:
 
 
 @jit
-def _similarity_to_all(X: Any, largest: Any, first_rows: Any, sizes: Any, similarity: Any) -> None:
-    """The scalar product of each direction with the sum of the unit vectors of all rows."""
-    m, k = first_rows.size, X.shape[1]
-    unit, total = np.empty(k), np.zeros(k)
-    for g in range(m):  # the sum
-        _scale(X[first_rows[g]], largest[first_rows[g]], unit)
-        for j in range(k):
-            total[j] += sizes[g] * unit[j]
-    for g in range(m):  # the products
-        _scale(X[first_rows[g]], largest[first_rows[g]], unit)
-        similarity[g] = dot(unit, total)
-
-
-@jit
 def _fill_units(X: Any, largest: Any, first_rows: Any, units: Any) -> Any:
     """Fill the unit vectors; zeros for a row of zeros.
 
@@ -121,6 +107,35 @@ def _fill_units(X: Any, largest: Any, first_rows: Any, units: Any) -> Any:
     return is_nonnegative, is_binary
 
 
+@jit
+def _similarity_to_all(units: Any, sizes: Any, similarity: Any) -> None:
+    """The scalar product of each direction with the sum of the unit vectors of all rows."""
+    m, k = units.shape
+    total = np.zeros(k)
+    for g in range(m):
+        for j in range(k):
+            total[j] += sizes[g] * units[g, j]
+    for g in range(m):
+        similarity[g] = dot(units[g], total)
+
+
+@jit
+def _reorder(units: Any, sorting: Any) -> None:
+    """Bring the rows into an order, without a copy of them all."""
+    is_done, kept = np.zeros(sorting.size, np.bool_), np.empty(units.shape[1])
+    for first in range(sorting.size):
+        if is_done[first]:
+            continue
+        kept[:] = units[first]
+        i = first
+        while sorting[i] != first:
+            units[i] = units[sorting[i]]
+            is_done[i] = True
+            i = sorting[i]
+        units[i] = kept
+        is_done[i] = True
+
+
 def group_rows(rows: NDArray[np.float64]) -> Groups:
     """The rows of a table by direction; those of zeros are a separate group.
 
@@ -136,14 +151,15 @@ def group_rows(rows: NDArray[np.float64]) -> Groups:
     n_zero, m = int(is_zero.sum()), distinct.first_rows.size
     group = np.where(is_zero, m, distinct.of_row) if n_zero else distinct.of_row
     first_rows = np.append(distinct.first_rows, np.flatnonzero(is_zero)[:1])
+    units = np.empty((first_rows.size, X.shape[1]))
+    is_nonnegative, is_binary = _fill_units(X, distinct.largest, first_rows, units)
     sizes, similarity = np.bincount(group, minlength=first_rows.size), np.zeros(first_rows.size)
-    _similarity_to_all(X, distinct.largest, distinct.first_rows, sizes, similarity)
+    _similarity_to_all(units, sizes, similarity)
     sorting = np.argsort(similarity, kind="stable")
     rank = np.empty(sorting.size, dtype=np.int64)
     rank[sorting] = np.arange(sorting.size)
     group = rank[group]
-    units = np.empty((sorting.size, X.shape[1]))
-    is_nonnegative, is_binary = _fill_units(X, distinct.largest, first_rows[sorting], units)
+    _reorder(units, sorting)
     return Groups(
         units=units,
         group=group,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.packed.gathered_scores import read_rarer, split_keys
+from tracker.queries.packed.gathered_scores import read_whole
+from tracker.queries.packed.ordered_scores import read_ordered
 from tracker.queries.packed.score_rows import read_score_rows
 from tracker.queries.sql.arrow import Reading, open_reading, snapshot
 
@@ -52,13 +52,9 @@ def read_stored(
     if size == 0:
         return AveragedScores(Q=np.empty(shape), counts=None, n_left_out=0)
     with _open(source, size) as reading:
-        rarer = read_rarer(reading, metric_id, run_ids, prompt_ids)
-        if rarer is not None:
-            value, keys = rarer
-            Q = np.full(size, 1.0 - value)
-            for runs, prompts in chain.from_iterable(map(split_keys, keys)):
-                Q[grid.cells(runs, prompts)[0]] = value
-            return AveragedScores(Q=Q.reshape(shape), counts=None, n_left_out=0)
+        is_one = (read_ordered if reading.is_sqlite else read_whole)(reading, metric_id, run_ids, prompt_ids)
+        if is_one is not None:
+            return AveragedScores(Q=is_one.astype(np.float64, order="C"), counts=None, n_left_out=0)
         Q = np.full(size, np.nan)
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
             cell, is_row = grid.cells(runs, prompts)

@@ -87,6 +87,7 @@ def snapshot(source: Session | sa.Engine | sa.Connection, *, is_paired: bool = F
             each.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # the first rows read fix the snapshot
         if _data_version(second) == version:  # or another program has committed between the two
             reading.second = second
+        reading.is_snapshot = True
         yield reading
         if not reading.is_sqlite:
             reading.connection.set_autocommit(True)
@@ -103,12 +104,13 @@ class Reading:
     Attributes:
         is_sqlite: whether it is SQLite; otherwise it is PostgreSQL.
         ignores_sealed: whether queries see the rows in the store alone, though others are in sealed files.
+        is_snapshot: whether all queries see one state of the store.
         second: another connection that sees the same state of the store, for another thread; None without one.
     """
 
     def __init__(self, connection: Any, engine: sa.Engine) -> None:
         self.connection, self.engine, self.is_sqlite = connection, engine, engine.dialect.name == "sqlite"
-        self.ignores_sealed = False
+        self.ignores_sealed = self.is_snapshot = False
         self.second: Reading | None = None
 
     def execute(self, sql: str) -> None:

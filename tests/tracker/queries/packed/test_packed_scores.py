@@ -21,7 +21,7 @@ from tracker import schema
 from tracker.api.store import Store
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.queries.packed import gathered_scores, packed_scores, stored_scores
+from tracker.queries.packed import gathered_scores, ordered_scores, packed_scores, stored_scores
 from tracker.queries.packed.pack_folder import VARIABLE, find_pack_folder
 from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.resolution import find_benchmark
@@ -40,6 +40,7 @@ Edit = tuple[str, int, tuple[tuple[float, ...], ...]]
 def _pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_scores, "MIN_CELLS", 1)
     monkeypatch.setattr(gathered_scores, "MIN_GATHERED", 1)
+    monkeypatch.setattr(ordered_scores, "MIN_ORDERED", 1)
 
 
 def list_packs(engine: sa.Engine) -> list[Path]:
