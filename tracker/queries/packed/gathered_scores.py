@@ -36,7 +36,9 @@ MAX_UNUSED = 3
 WORK_MEMORY = "256MB"
 """Memory of a process of the server that gathers; with the usual 4 MB it takes 1.6 times as long."""
 SAMPLED_SCORES = 20_000
-"""Scores, about, of the pages that are read to learn which score is rarer."""
+"""Scores, about, that are read to learn which score is rarer, if the table has no others."""
+MAX_SAMPLED_PERCENT = 1.0
+"""The largest share of the table's pages that is."""
 _GATHERED = np.dtype([("key", ">i8"), ("value", ">f8")])
 _BAD = r"'\xffffffff'::bytea"
 _KEY = f"int8send(run_id * {1 << KEY_BITS} + prompt_id)"
@@ -64,7 +66,7 @@ def group_runs(reading: Reading, run_ids: Sequence[int], n_prompts: int) -> list
     """
     if reading.is_sqlite or len(run_ids) * n_prompts < MIN_GATHERED:
         return []
-    return _group_by_size(*_read_stated(reading, run_ids), n_prompts)
+    return _group_by_size(*read_stated(reading, run_ids), n_prompts)
 
 
 def _group_by_size(ids: NDArray[np.int64], n_scores: NDArray[np.int64], n_prompts: int) -> list[list[int]]:
@@ -75,7 +77,7 @@ def _group_by_size(ids: NDArray[np.int64], n_scores: NDArray[np.int64], n_prompt
     return [ids[number == place].tolist() for place in np.unique(number)]
 
 
-def _read_stated(reading: Reading, run_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def read_stated(reading: Reading, run_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the ascending keys of the runs that exist, and their stated numbers of scores."""
     stated = f"SELECT id, n_scores FROM run WHERE id IN ({join_keys(run_ids)}) ORDER BY id"
     ids, n_scores = (part.astype(np.int64) for part in number_columns(reading.table(stated)))
@@ -108,7 +110,7 @@ def read_whole(
     if int(prompt_ids.max()) - first_prompt != n_prompts - 1 or n_keys > (1 + MAX_UNUSED) * len(runs):
         return None
     # A scan that proves nothing is lost: first what shows for little that it would.
-    ids, stated = _read_stated(reading, run_ids)
+    ids, stated = read_stated(reading, run_ids)
     groups = _group_by_size(ids, stated, n_prompts)
     if not groups or len(ids) < len(run_ids) or len(np.unique(stated)) > 1:
         return None
@@ -116,7 +118,8 @@ def read_whole(
     first = _count(reading, source, run_ids[:1])
     if not first.total == first.zeros + first.ones == n_prompts:
         return None
-    sampled = _count(reading, source, run_ids, min(100.0, 100 * SAMPLED_SCORES / (len(runs) * n_prompts)))
+    percent = min(MAX_SAMPLED_PERCENT, 100 * SAMPLED_SCORES / (len(runs) * n_prompts))
+    sampled = _count(reading, source, run_ids, percent)
     if sampled.zeros + sampled.ones < sampled.total:
         return None
     rarer = int(sampled.ones <= sampled.zeros)
@@ -150,6 +153,11 @@ def read_gathered(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> I
     """
     source = find_source(reading, metric_id, run_ids)
     of_runs, first = source.of_runs(run_ids), _count(reading, source, run_ids[:1])
+    if len(run_ids) > 1 and first.total * len(run_ids) > 2 * SCORES_PER_QUERY:  # more than stated: too large a value
+        half = len(run_ids) // 2
+        yield from read_gathered(reading, metric_id, run_ids[:half])
+        yield from read_gathered(reading, metric_id, run_ids[half:])
+        return
     if first.zeros + first.ones == first.total:
         # a quarter less time than to gather scores too
         of_value = ", ".join(f"{_join(_KEY)} FILTER (WHERE value = {value})" for value in (0, 1))

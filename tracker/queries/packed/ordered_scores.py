@@ -13,6 +13,7 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.queries.packed.gathered_scores import read_stated
 from tracker.queries.sql.arrow import BATCH_ROWS, Reading, number_columns
 from tracker.queries.sql.run_terms import join_keys
 
@@ -37,21 +38,29 @@ def read_ordered(
     """
     runs, sorting = np.unique(run_ids), np.argsort(prompt_ids)
     size, keys = len(run_ids) * len(prompt_ids), prompt_ids[sorting]
-    if not reading.is_sqlite or size < MIN_ORDERED or len(keys) < 2 or keys[0] < 1 or len(runs) < len(run_ids):
+    if not reading.is_sqlite or size < MIN_ORDERED or len(keys) < 2 or len(runs) < len(run_ids):
+        return None
+    # A scan that proves nothing is lost: first what shows for little that it would.
+    ids, stated = read_stated(reading, run_ids)
+    if len(ids) < len(runs) or len(np.unique(stated)) > 1 or not _all_positive(reading):
         return None
     is_one = np.empty((len(runs), len(keys)), dtype=np.bool_)
     has_failed = Event()
 
     def read(source: Reading, first: int, stop: int) -> None:
-        if not _read_runs(source, metric_id, runs[first:stop].tolist(), keys, is_one[first:stop], has_failed):
-            has_failed.set()
+        try:
+            if not _read_runs(source, metric_id, runs[first:stop].tolist(), keys, is_one[first:stop], has_failed):
+                has_failed.set()
+        except BaseException:
+            has_failed.set()  # ends the other thread
+            raise
 
+    read(reading, 0, 1)
     half = len(runs) // 2 if reading.second else len(runs)
-    read(reading, 0, 1)  # shows for little what most matrices fail by
-    if not has_failed.is_set():
+    if not has_failed.is_set() and len(runs) > 1:
         with ThreadPoolExecutor(1) as thread:
-            others = thread.submit(read, reading.second, half, len(runs)) if reading.second else None
-            read(reading, 0, half)
+            others = thread.submit(read, reading.second, max(1, half), len(runs)) if reading.second else None
+            read(reading, 1, half)
             if others is not None:
                 others.result()
     if has_failed.is_set():
@@ -59,6 +68,11 @@ def read_ordered(
     whole = np.empty((len(keys), len(runs)), dtype=np.bool_)
     whole[sorting] = is_one[np.searchsorted(runs, run_ids)].T
     return whole
+
+
+def _all_positive(reading: Reading) -> bool:
+    """Return whether no prompt has a key below 1, which only another program can insert."""
+    return bool(number_columns(reading.table("SELECT coalesce(min(id), 1) FROM prompt"))[0].item() >= 1)
 
 
 def _read_runs(
@@ -86,6 +100,8 @@ def _read_runs(
         "SELECT CASE value WHEN 0 THEN prompt_id WHEN 1 THEN -prompt_id END FROM score "
         f"WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)}) ORDER BY run_id, prompt_id"
     )
+    if not run_ids:
+        return True
     expected, cells, n_read = np.resize(keys, len(keys) + BATCH_ROWS), is_one.reshape(-1), 0
     with reading.reader(sql, runs=run_ids, batch_rows=BATCH_ROWS) as reader:
         for batch in reader:

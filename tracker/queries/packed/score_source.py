@@ -19,7 +19,7 @@ class ScoreSource:
     Attributes:
         table: ``score``, or the partition of the only benchmark.
         terms: that select them.
-        n_runs: all runs of the benchmarks; None if they may change before the next query.
+        n_runs: all runs of the benchmarks; None if the user may not see them all, or they may change meanwhile.
     """
 
     table: str
@@ -47,15 +47,16 @@ def find_source(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> Sco
         run_ids: keys of the runs.
     """
     of_benchmarks = f"benchmark_id IN (SELECT benchmark_id FROM run WHERE id IN ({join_keys(run_ids)}))"
-    counted = reading.table(f"SELECT benchmark_id, count(*) FROM run WHERE {of_benchmarks} GROUP BY benchmark_id")
-    ids, n_runs = number_columns(counted)
+    hides_runs = "SELECT relrowsecurity::int FROM pg_class WHERE oid = to_regclass('run')"
+    sql = f"SELECT benchmark_id, count(*), ({hides_runs}) FROM run WHERE {of_benchmarks} GROUP BY benchmark_id"
+    ids, n_runs, is_hiding = number_columns(reading.table(sql))
     benchmarks = sorted(ids.tolist())
     partition = _find_partition(reading, benchmarks[0]) if len(benchmarks) == 1 else None
     terms = f"metric_id = {metric_id}"
     return ScoreSource(
         table=partition or "score",
         terms=terms if partition else f"{terms} AND benchmark_id IN ({join_keys(benchmarks)})",
-        n_runs=int(n_runs.sum()) if reading.is_snapshot else None,
+        n_runs=int(n_runs.sum()) if reading.is_snapshot and not is_hiding.any() else None,
     )
 
 

@@ -57,8 +57,8 @@ def read_stored(
             return AveragedScores(Q=is_one.astype(np.float64, order="C"), counts=None, n_left_out=0)
         Q = np.full(size, np.nan)
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids)):
-            cell, is_row = grid.cells(runs, prompts)
-            Q[cell] = values if is_row.all() else values[is_row]
+            cell, is_cell = grid.cells(runs, prompts)
+            Q[cell] = values if is_cell.all() else values[is_cell]
             n_scores += len(cell)
             n_rows += len(values)
         if n_scores <= size - np.count_nonzero(np.isnan(Q)):
@@ -66,8 +66,8 @@ def read_stored(
         # several trials: average them, in a fixed order
         sums, counts = np.zeros(size), np.zeros(size, dtype=np.int64)
         for runs, prompts, values in read_score_rows(reading, metric_id, run_ids, len(prompt_ids), is_ordered=True):
-            cell, is_row = grid.cells(runs, prompts)
-            np.add.at(sums, cell, values if is_row.all() else values[is_row])
+            cell, is_cell = grid.cells(runs, prompts)
+            np.add.at(sums, cell, values if is_cell.all() else values[is_cell])
             np.add.at(counts, cell, 1)
     is_averaged = counts > 1
     Q[is_averaged] = sums[is_averaged] / counts[is_averaged]
@@ -93,20 +93,19 @@ class Grid:
         self._runs, self._prompts = _Positions(np.asarray(run_ids, dtype=np.int64)), _Positions(prompt_ids)
 
     def cells(self, runs: NDArray[np.int64], prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return row-major flat indices, and which of the pairs have one: those of the matrix's prompts.
+        """Return row-major flat indices, and which of the pairs have one: those of the matrix.
 
         Args:
-            runs: ``(m,)`` keys, each of a column.
-            prompts: ``(m,)`` keys.
+            runs, prompts: ``(m,)`` keys.
 
         Returns:
-            ``(n_wanted,)`` int64 indices; ``(m,)`` whether the prompt is one of the rows.
+            ``(n_wanted,)`` int64 indices; ``(m,)`` whether the run is a column and the prompt a row.
         """
-        rows = self._prompts.find(prompts)
-        is_row = rows >= 0
-        if not is_row.all():
-            runs, rows = runs[is_row], rows[is_row]
-        return rows * self._runs.n + self._runs.find(runs), is_row
+        rows, columns = self._prompts.find(prompts), self._runs.find(runs)
+        is_cell = np.minimum(rows, columns) >= 0
+        if not is_cell.all():
+            rows, columns = rows[is_cell], columns[is_cell]
+        return rows * self._runs.n + columns, is_cell
 
 
 class _Positions:

@@ -14,6 +14,7 @@ from tracker.integrity.sealed_rows import reads_measurements
 from tracker.queries.packed import gathered_scores
 from tracker.queries.packed.gathered_scores import read_whole
 from tracker.queries.packed.score_source import ScoreSource, find_source
+from tracker.queries.packed.stored_scores import read_stored
 from tracker.queries.sql.arrow import open_reading, snapshot
 
 Q = np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
@@ -92,7 +93,17 @@ def test_policies_for_rows_hold(store: sa.Engine, table: str) -> None:
     with store.begin() as connection:
         connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     assert source_of(store, 1, 2).table == "score"
-    read_all(store)  # as a superuser, for whom no policy holds
+
+
+@pytest.mark.parametrize("rows", [[0.0, 1.0, 0.0], [0.5, 1.0, 0.0]])
+def test_runs_that_a_policy_hides_are_not_read(store: sa.Engine, reader: sa.Engine, rows: list[float]) -> None:
+    add_scores(store, np.array(rows)[:, None], models=["m2"])
+    with store.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE run ENABLE ROW LEVEL SECURITY")
+        connection.exec_driver_sql("CREATE POLICY hidden ON run USING (id <> 2)")
+    with snapshot(reader) as reading:
+        assert find_source(reading, 1, [1, 3]).n_runs is None
+        np.testing.assert_array_equal(read_stored(reading, 1, [1, 3], np.arange(1, 4)).Q, np.c_[Q[:, 0], rows])
 
 
 def test_a_table_of_another_program_is_no_partition(store: sa.Engine) -> None:

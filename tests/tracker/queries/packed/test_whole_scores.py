@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from threading import Event
 
 import numpy as np
 import pytest
@@ -37,6 +38,11 @@ def keys_of(store: sa.Engine, table: str, condition: str = "true") -> NDArray[np
     return np.array(keys, dtype=np.int64)
 
 
+def state_no_numbers(store: sa.Engine) -> None:
+    with store.begin() as connection:
+        connection.exec_driver_sql("UPDATE run SET n_scores = 0")
+
+
 def read_whole_of(store: sa.Engine, runs: list[int], prompts: NDArray[np.int64]) -> NDArray[np.bool_] | None:
     """What is read in one state of the store, after checking that it is so without one."""
     read = read_ordered if store.dialect.name == "sqlite" else read_whole
@@ -54,16 +60,21 @@ def read_stored_of(store: sa.Engine, runs: list[int], prompts: NDArray[np.int64]
 
 
 class TestWhole:
+    @pytest.mark.tampers
     @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(data=st.data(), per_query=st.integers(1, 8))
+    @given(data=st.data(), per_query=st.integers(1, 8), n_sampled=st.sampled_from([0, 20_000]))
     def test_read_so_if_and_only_if_every_cell_has_one_score_of_0_or_1(
-        self, store: sa.Engine, data: st.DataObject, per_query: int, monkeypatch: pytest.MonkeyPatch
+        self, store: sa.Engine, data: st.DataObject, per_query: int, n_sampled: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(gathered_scores, "SAMPLED_SCORES", n_sampled)
+        monkeypatch.setattr(gathered_scores, "MAX_SAMPLED_PERCENT", 100.0)
         monkeypatch.setattr(gathered_scores, "SCORES_PER_QUERY", per_query)
         monkeypatch.setattr(ordered_scores, "BATCH_ROWS", per_query)
         stored = data.draw(SHAPES.flatmap(lambda shape: arrays(np.float64, shape, elements=VALUES)))
         name = f"b{len(keys_of(store, 'benchmark'))}"
         runs = data.draw(st.permutations(add_scores(store, stored, benchmark=name)))
+        if data.draw(st.booleans(), label="another program left the numbers of scores empty"):
+            state_no_numbers(store)
         column = {run: place for place, run in enumerate(sorted(runs))}
         task = f"SELECT task.id FROM task JOIN benchmark b ON b.id = benchmark_id WHERE b.name = '{name}'"
         prompts = keys_of(store, "prompt", f"task_id IN ({task})")
@@ -133,15 +144,32 @@ class TestWhole:
 class TestOrdered:
     """SQLite: the run of a score follows from the order."""
 
-    def test_trials_of_one_run_are_no_scores_of_another(self, sqlite_url: str) -> None:
+    @pytest.mark.tampers
+    @pytest.mark.parametrize("n_prompts", [1, 2])
+    def test_trials_of_one_run_are_no_scores_of_another(self, sqlite_url: str, n_prompts: int) -> None:
+        store, stored = connect(sqlite_url), np.array([[1.0, 0.0, np.nan], [0.0, 1.0, np.nan]])[:n_prompts]
+        runs, prompts = add_scores(store, stored), np.arange(1, n_prompts + 1)
+        add_scores(store, stored[:, 1:2], models=["m1"], trial=1)
+        state_no_numbers(store)
+        with open_reading(store) as reading:  # one after the other
+            assert read_ordered(reading, 1, runs, prompts) is None
+        assert read_whole_of(store, runs, prompts) is None
+        np.testing.assert_array_equal(read_stored_of(store, runs, prompts), stored)
+        store.dispose()
+
+    @pytest.mark.tampers
+    def test_prompts_with_negative_keys_are_no_others(self, sqlite_url: str) -> None:
         store = connect(sqlite_url)
-        runs = add_scores(store, np.array([[1.0, np.nan], [0.0, np.nan]]))
-        add_scores(store, np.array([[1.0], [0.0]]), trial=1)
-        assert read_whole_of(store, runs, np.array([1, 2])) is None
-        assert read_whole_of(store, runs, np.array([1])) is None
-        expected = np.array([[1.0, np.nan], [0.0, np.nan]])
-        np.testing.assert_array_equal(read_stored_of(store, runs, np.array([1, 2])), expected)
-        np.testing.assert_array_equal(read_stored_of(store, runs, np.array([1])), expected[:1])
+        runs = add_scores(store, Q)
+        with store.begin() as connection:
+            columns = "task_id, occurrence, content_hash"
+            connection.exec_driver_sql(
+                f"INSERT INTO prompt (id, {columns}) SELECT -1, task_id, 0, 'x' FROM prompt WHERE id = 1"
+            )
+            connection.exec_driver_sql("UPDATE score SET prompt_id = -1 WHERE run_id = 2 AND prompt_id = 1")
+        assert read_whole_of(store, runs, np.arange(1, 4)) is None
+        expected = np.where([[0, 1], [0, 0], [0, 0]], np.nan, Q)
+        np.testing.assert_array_equal(read_stored_of(store, runs, np.arange(1, 4)), expected)
         store.dispose()
 
     @pytest.mark.parametrize("batch_rows", [1, 2, 3, 7, 100])
@@ -174,4 +202,26 @@ class TestOrdered:
         monkeypatch.setattr(ordered_scores, "_read_runs", fail)
         with snapshot(store, is_paired=True) as reading, pytest.raises(OSError, match="the disk is gone"):
             read_ordered(reading, 1, runs, np.arange(1, 4))
+        store.dispose()
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+    def test_an_error_ends_the_other_thread(
+        self, sqlite_url: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store, has_ended = connect(sqlite_url), []
+        runs = add_scores(store, Q)
+
+        def fail(
+            _reading: object, _metric: int, run_ids: list[int], _keys: object, _cells: object, ends: Event
+        ) -> bool:
+            if threading.current_thread() is not threading.main_thread():
+                has_ended.append(ends.wait(30))
+            elif run_ids != runs[:1]:
+                raise error
+            return True
+
+        monkeypatch.setattr(ordered_scores, "_read_runs", fail)
+        with snapshot(store, is_paired=True) as reading, pytest.raises(error):
+            read_ordered(reading, 1, runs, np.arange(1, 4))
+        assert has_ended == [True]
         store.dispose()
