@@ -59,10 +59,10 @@ def read_ordered(
     half = len(runs) // 2 if reading.second else len(runs)
     if not has_failed.is_set() and len(runs) > 1:
         with ThreadPoolExecutor(1) as thread:
-            others = thread.submit(read, reading.second, max(1, half), len(runs)) if reading.second else None
+            second_half = thread.submit(read, reading.second, max(1, half), len(runs)) if reading.second else None
             read(reading, 1, half)
-            if others is not None:
-                others.result()
+            if second_half is not None:
+                second_half.result()
     if has_failed.is_set():
         return None
     whole = np.empty((len(keys), len(runs)), dtype=np.bool_)
