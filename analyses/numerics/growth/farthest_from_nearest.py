@@ -20,9 +20,9 @@ RUN = 32
 SINGLE = float(np.finfo(np.float32).eps)
 """More than float32 changes a number of at most 1 in size."""
 FIRST_BLOCK = 48  # a multiple of 16
-"""Selected vectors whose similarities to all remaining groups are computed at once, at first."""
+"""Selected vectors whose similarities to all remaining groups are computed at once for the first time."""
 BLOCK = 4 * FIRST_BLOCK
-"""The most of them; a block is as large as all before it together until then."""
+"""Those of every block after the first ones, which double the number of selected vectors."""
 
 
 @jit
@@ -141,7 +141,7 @@ def _add_nearest(
             if floors[run] > least + 2 * TIE_TOLERANCE:
                 continue
             for g in range(run * RUN, min(run * RUN + RUN, m)):
-                if seen[g] < n_selected and keys[g] <= least + 2 * TIE_TOLERANCE:
+                if seen[g] < n_selected and keys[g] <= least + 2 * TIE_TOLERANCE:  # most calls would change nothing
                     _see(search, g, n_selected, least + 2 * TIE_TOLERANCE)
                 if keys[g] < np.inf and keys[g] <= least + 2 * TIE_TOLERANCE:
                     least = min(least, keys[g])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
 import requests
 import sqlalchemy as sa
+from database_roles import login_role
 from web_server import HOSTILE, fill_hostile, serving
 
 from tracker.database import connect
@@ -22,18 +22,12 @@ PAGES = (
 @pytest.fixture
 def reader(postgres_url: str) -> Iterator[sa.Engine]:
     """A store of hostile names, as a role that may only read."""
-    owner, name = connect(postgres_url), f"suffrage_reader_{uuid.uuid4().hex[:8]}"
+    owner = connect(postgres_url)
     fill_hostile(owner)
-    with owner.begin() as connection:
-        connection.exec_driver_sql(f"CREATE ROLE {name} LOGIN PASSWORD 'r'")
-        connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA public TO {name}")
-        connection.exec_driver_sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
-    engine = connect(owner.url.set(username=name, password="r").render_as_string(hide_password=False))
-    yield engine
-    engine.dispose()
-    with owner.begin() as connection:
-        connection.exec_driver_sql(f"DROP OWNED BY {name}")
-        connection.exec_driver_sql(f"DROP ROLE {name}")
+    with login_role(owner, "USAGE ON SCHEMA public", "SELECT ON ALL TABLES IN SCHEMA public") as url:
+        engine = connect(url.render_as_string(hide_password=False))
+        yield engine
+        engine.dispose()
     owner.dispose()
 
 

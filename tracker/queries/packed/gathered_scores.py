@@ -90,11 +90,11 @@ def read_whole(
     """Return the scores of 0 and 1 of a matrix, if each prompt has one in each run.
 
     PostgreSQL gathers the cells with the rarer of the two, by a sample, and marks of rows that are no such score; that
-    takes half of the time that the keys of both take. Without marks, no score is missing if there are as many rows as
-    cells, because a run has one score of a prompt in a trial.
+    is faster than the keys of both. Without marks, no score is missing if there are as many rows as cells, because a
+    run has one score of a prompt in a trial.
 
     Args:
-        reading: one state of the store.
+        reading: one state of a PostgreSQL store.
         metric_id: key of the metric.
         run_ids: keys of ``n_runs`` runs, one per column.
         prompt_ids: ``(n_prompts,)`` keys, one per row.
@@ -104,7 +104,7 @@ def read_whole(
         of the prompts are not consecutive, or if PostgreSQL does not gather these scores.
     """
     n_prompts, runs = len(prompt_ids), np.asarray(run_ids, dtype=np.int64)
-    if reading.is_sqlite or not MIN_GATHERED <= len(runs) * n_prompts <= MAX_PROVEN:
+    if not MIN_GATHERED <= len(runs) * n_prompts <= MAX_PROVEN:
         return None
     first_prompt, first_run, n_keys = int(prompt_ids.min()), int(runs.min()), int(np.ptp(runs)) + 1
     if int(prompt_ids.max()) - first_prompt != n_prompts - 1 or n_keys > (1 + MAX_UNUSED) * len(runs):
@@ -159,7 +159,7 @@ def read_gathered(reading: Reading, metric_id: int, run_ids: Sequence[int]) -> I
         yield from read_gathered(reading, metric_id, run_ids[half:])
         return
     if first.zeros + first.ones == first.total:
-        # a quarter less time than to gather scores too
+        # faster than to gather scores too
         of_value = ", ".join(f"{_join(_KEY)} FILTER (WHERE value = {value})" for value in (0, 1))
         (n_scores,), data = _gather(reading, f"SELECT count(*), {of_value} {of_runs}", run_ids, n_counts=1)
         all_keys = [np.frombuffer(part, dtype=">i8") for part in data]

@@ -27,18 +27,18 @@ def read_ordered(
     """Return the scores of 0 and 1 of a matrix, if each prompt has one in each run.
 
     Args:
-        reading: one state of the store.
+        reading: one state of a SQLite store.
         metric_id: key of the metric.
         run_ids: keys of ``n_runs`` runs, one per column.
         prompt_ids: ``(n_prompts,)`` keys, one per row.
 
     Returns:
-        ``(n_prompts, n_runs)`` whether the score is 1; None if other scores are there or some are missing, or if
-        SQLite does not read them in this way.
+        ``(n_prompts, n_runs)`` whether the score is 1; None if other scores are there or some are missing, or if the
+        matrix is small.
     """
     runs, sorting = np.unique(run_ids), np.argsort(prompt_ids)
     size, keys = len(run_ids) * len(prompt_ids), prompt_ids[sorting]
-    if not reading.is_sqlite or size < MIN_ORDERED or len(keys) < 2 or len(runs) < len(run_ids):
+    if size < MIN_ORDERED or len(keys) < 2 or len(runs) < len(run_ids):
         return None
     # A scan that proves nothing is lost: first what shows for little that it would.
     ids, stated = read_stated(reading, run_ids)
@@ -59,7 +59,7 @@ def read_ordered(
     half = len(runs) // 2 if reading.second else len(runs)
     if not has_failed.is_set() and len(runs) > 1:
         with ThreadPoolExecutor(1) as thread:
-            second_half = thread.submit(read, reading.second, max(1, half), len(runs)) if reading.second else None
+            second_half = thread.submit(read, reading.second, half, len(runs)) if reading.second else None
             read(reading, 1, half)
             if second_half is not None:
                 second_half.result()
@@ -96,12 +96,12 @@ def _read_runs(
         is_one: ``(n_runs, n_prompts)``.
         has_failed: ends the reading.
     """
+    if not run_ids:
+        return True
     sql = (
         "SELECT CASE value WHEN 0 THEN prompt_id WHEN 1 THEN -prompt_id END FROM score "
         f"WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)}) ORDER BY run_id, prompt_id"
     )
-    if not run_ids:
-        return True
     expected, cells, n_read = np.resize(keys, len(keys) + BATCH_ROWS), is_one.reshape(-1), 0
     with reading.reader(sql, runs=run_ids, batch_rows=BATCH_ROWS) as reader:
         for batch in reader:

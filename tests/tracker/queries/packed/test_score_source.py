@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from database_roles import login_role
 from filled_stores import add_scores
 
 from tracker.database import connect
@@ -33,18 +34,12 @@ def store(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[sa.Eng
 @pytest.fixture
 def reader(store: sa.Engine) -> Iterator[sa.Engine]:
     """The store, as a role that may read all tables but partitions."""
-    name = f"reader_{store.url.database}"
-    with store.begin() as connection:
-        connection.exec_driver_sql(f"CREATE ROLE {name} LOGIN PASSWORD 'r'")
-        connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA public TO {name}")
-        connection.exec_driver_sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
-        connection.exec_driver_sql(f"REVOKE SELECT ON score_1, answer_1 FROM {name}")
-    engine = connect(store.url.set(username=name, password="r").render_as_string(hide_password=False))
-    yield engine
-    engine.dispose()
-    with store.begin() as connection:
-        connection.exec_driver_sql(f"DROP OWNED BY {name} CASCADE")
-        connection.exec_driver_sql(f"DROP ROLE {name}")
+    with login_role(store, "USAGE ON SCHEMA public", "SELECT ON ALL TABLES IN SCHEMA public") as url:
+        with store.begin() as connection:
+            connection.exec_driver_sql(f"REVOKE SELECT ON score_1, answer_1 FROM {url.username}")
+        engine = connect(url.render_as_string(hide_password=False))
+        yield engine
+        engine.dispose()
 
 
 def source_of(store: sa.Engine, *runs: int) -> ScoreSource:

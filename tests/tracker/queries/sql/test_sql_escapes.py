@@ -6,7 +6,6 @@ import hashlib
 import shutil
 import sqlite3
 import tempfile
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
+from database_roles import login_role
 from filled_stores import add_scores
 
 from tracker.database import connect, create_unchecked_engine
@@ -183,20 +183,11 @@ class TestPostgreSQL:
     @pytest.fixture
     def writer(self, store: sa.Engine) -> Iterator[sa.Engine]:
         """The same store, as an ordinary role that may write."""
-        name = f"suffrage_writer_{uuid.uuid4().hex[:8]}"
-        with store.begin() as connection:
-            connection.exec_driver_sql(f"CREATE ROLE {name} LOGIN PASSWORD 'w'")
-            connection.exec_driver_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {name}")
-            connection.exec_driver_sql(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {name}")
-            connection.exec_driver_sql(f"GRANT ALL ON SCHEMA public TO {name}")
-        engine = create_unchecked_engine(
-            store.url.set(username=name, password="w").render_as_string(hide_password=False)
-        )
-        yield engine
-        engine.dispose()
-        with store.begin() as connection:
-            connection.exec_driver_sql(f"DROP OWNED BY {name}")
-            connection.exec_driver_sql(f"DROP ROLE {name}")
+        kinds = "ALL TABLES IN SCHEMA public", "ALL SEQUENCES IN SCHEMA public", "SCHEMA public"
+        with login_role(store, *(f"ALL ON {kind}" for kind in kinds)) as url:
+            engine = create_unchecked_engine(url.render_as_string(hide_password=False))
+            yield engine
+            engine.dispose()
 
     @staticmethod
     def content(store: sa.Engine) -> list[object]:
